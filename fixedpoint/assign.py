@@ -18,7 +18,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.operations import FIXED, Formula, Unit
 from dynagate.fixedpoint.ranges.headroom import most_fractions
 from dynagate.fixedpoint.ranges.proved import ProvedRanges, proved_ranges
-from dynagate.fixedpoint.ranges.sampled import Limits, Ranges, input_bounds, sampled_ranges
+from dynagate.fixedpoint.ranges.sampled import InputBounds, Ranges, input_bounds, sampled_ranges
 from dynagate.graph import OPS, Graph
 from dynagate.graph.late import late_terms_last
 from dynagate.graph.ops import PRODUCTS, TRIG
@@ -155,7 +155,7 @@ class WordLengths:
 
 @np.errstate(all="ignore")  # a divisor may round to zero; the integer executor flags that
 def assign_word(
-    graph: Graph, region: Limits, ranges: Ranges | ProvedRanges, policy: Policy, words: WordLengths | None = None
+    graph: Graph, region: InputBounds, ranges: Ranges | ProvedRanges, policy: Policy, words: WordLengths | None = None
 ) -> FormattedGraph:
     """Formats from ranges: every node the policy's word, or its own, with as many integer bits as it needs.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dynagate.dynamics import Part
+from dynagate.dynamics import FunctionPart
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.graph import OPS, Graph, GraphError
 from dynagate.graph.parts import needed, part_graph
@@ -104,7 +104,9 @@ class FormattedGraph(Formatted):
             formats.append(fmt)
         return formats
 
-    def of_part(self, part: Part, limits: Mapping[str, Sequence[tuple[float, float]]] | None = None) -> FormattedGraph:
+    def of_part(
+        self, part: FunctionPart, limits: Mapping[str, Sequence[tuple[float, float]]] | None = None
+    ) -> FormattedGraph:
         """Return the subgraph that serves one function of a combined graph, as `graph.parts.part_graph` cuts it.
 
         limits: (low, high) for each entry of an input, by name, inside the bounds of this graph.

@@ -14,11 +14,11 @@ from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, quiet, showing
 from dynagate.design.datapath import DatapathBody, DesignFunction, ExtraStages, NodeRow, RegisterCount, Ring
-from dynagate.design.design import AxiStreams, ChosenFormats, DesignRecord, Field, Port, Sides, Stream
+from dynagate.design.design import AxiStreams, ChosenFormats, DesignRecord, Field, Sides, Stream, StreamPort
 from dynagate.design.ring import COMMAND
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT32, beats, number_of, words_of
-from dynagate.dynamics import CODE, ROLLOUT, Part, check_named, of_frame, requested
+from dynagate.dynamics import CODE, ROLLOUT, FunctionPart, check_named, of_frame, requested
 from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.fixedpoint.assign import PROVED, Policy, assign
 from dynagate.fixedpoint.formatted import FormattedGraph
@@ -443,7 +443,7 @@ def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[GraphPort]) -> 
         fields.append(Field(planned.signal_names[i], lsb, fmt.width, fmt.frac, *formatted.bounds.get(i, ())))
         lsb += fmt.width
     listed = [
-        Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes), p.unit_vectors, p.switches, p.parameter)
+        StreamPort(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes), p.unit_vectors, p.switches, p.parameter)
         for p in ports
     ]
     return Stream(lsb, tuple(fields), tuple(listed))
@@ -456,7 +456,7 @@ def _output_stream(planned: Plan) -> Stream:
     return replace(stream, bits=stream.bits + len(graph.scopes) + end, overflow=stream.bits, scopes=graph.scopes)
 
 
-def _inputs_of(graph: Graph, part: Part) -> tuple[tuple[str, str], ...]:
+def _inputs_of(graph: Graph, part: FunctionPart) -> tuple[tuple[str, str], ...]:
     """A function's inputs by name -> those of the graph, forces and parameters of links included."""
     names = [port.name for port in part_graph(graph, part).inputs if port.name != CODE.name]
     return tuple((name, dict(part.inputs).get(name, name)) for name in names)
@@ -477,7 +477,9 @@ def _functions(planned: Plan, region: Region) -> tuple[DesignFunction, ...]:
                 _inputs_of(graph, part),
                 {own: tuple(bounds) for own, bounds in limits_of(part, region).items()},
                 delivery.cycle,
-                tuple(Port(port.name, port.shape, tuple(place.get(i, ZERO) for i in port.nodes)) for port in outputs),
+                tuple(
+                    StreamPort(port.name, port.shape, tuple(place.get(i, ZERO) for i in port.nodes)) for port in outputs
+                ),
                 tuple(place[i] for i in delivery.nodes),
             )
         )

@@ -18,7 +18,7 @@ from dynagate.sim.verilate import SimulationError, library
 
 
 @dataclass(frozen=True)
-class Difference:
+class NodeDifference:
     """sample: index of the state. cycle: since its input handshake. got, expected: integers in the node's format."""
 
     node: str
@@ -37,7 +37,7 @@ class Difference:
 
 def first_difference(
     built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]], *, verilog: Path | None = None
-) -> Difference | None:
+) -> NodeDifference | None:
     """Run states one at a time with every node's signal public; None where all nodes of all of them agree.
 
     Of several nodes that differ in the same cycle the first in the graph's order is named: the others read it or
@@ -78,5 +78,5 @@ def first_difference(
             got = bits - (1 << width) if bits >> (width - 1) else bits
             if got != int(expected[i][sample]):
                 node = built.graph.nodes[i]
-                return Difference(node.name, signals[k], sample, plan.ready(i), got, int(expected[i][sample]))
+                return NodeDifference(node.name, signals[k], sample, plan.ready(i), got, int(expected[i][sample]))
     return None

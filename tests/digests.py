@@ -50,8 +50,8 @@ from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
 from dynagate.graph.scan import Scan
 from dynagate.graph.scan_trace import SCANS, trace_scan
-from dynagate.host.board_links import LINKS, Row
-from dynagate.host.links import Link
+from dynagate.host.board_links import LINKS, LinkRow
+from dynagate.host.links import DeviceLink
 from dynagate.hw.designs import Design
 from dynagate.hw.plan.plan import Stages
 from dynagate.hw.processor.compiler.loops import loop_instructions
@@ -255,7 +255,7 @@ def design_digests(kind: str, name: str) -> Digests:
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 
-class GoldenLink(Link):
+class GoldenLink(DeviceLink):
     """A device in a test: it keeps the samples that are written, and its results are numbers from a fixed seed."""
 
     opened: GoldenLink
@@ -336,7 +336,7 @@ class GoldenLink(Link):
 def opened(design: Design) -> Any:
     """Return the device of a design behind a `GoldenLink`."""
     if design.design.axi is not None or design.design.is_loaded:
-        with patch.dict(LINKS, golden=Row(__name__, GoldenLink.__name__, "NAME")):
+        with patch.dict(LINKS, golden=LinkRow(__name__, GoldenLink.__name__, "NAME")):
             return dynagate.open(design, link="golden:here")
     from dynagate.host.device import FunctionDevice
     from dynagate.host.devices.stream import stream_device

@@ -6,20 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dynagate.host import Link
+from dynagate.host import DeviceLink
 from dynagate.host.links import DeviceError
 
 
-def failing(patch: pytest.MonkeyPatch, kind: type[Link], at: int) -> list[Link]:
+def failing(patch: pytest.MonkeyPatch, kind: type[DeviceLink], at: int) -> list[DeviceLink]:
     """Let one operation of the links of a kind fail, counted from the first one, and return the links that were used.
 
     patch: what replaces the methods of the kind.
     """
-    links: list[Link] = []
+    links: list[DeviceLink] = []
     left = iter(range(at, 0, -1))
 
     def counted(real: Callable[..., Any]) -> Callable[..., Any]:
-        def operation(link: Link, *args: Any) -> Any:
+        def operation(link: DeviceLink, *args: Any) -> Any:
             links.append(link)
             if next(left, 0) == 1:
                 raise DeviceError("the cable is out")
@@ -32,7 +32,7 @@ def failing(patch: pytest.MonkeyPatch, kind: type[Link], at: int) -> list[Link]:
     return links
 
 
-def check_closed_on_failure(patch: pytest.MonkeyPatch, kind: type[Link], opened: Callable[[], Any]) -> int:
+def check_closed_on_failure(patch: pytest.MonkeyPatch, kind: type[DeviceLink], opened: Callable[[], Any]) -> int:
     """Open a device again and again, with another operation of its link that fails each time, and check that the link
     is closed. Return how many operations an opening takes."""
     at = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio
 from dynagate import Robot, evaluate, trace
-from dynagate.dynamics import FUNCTIONS, Function
+from dynagate.dynamics import FUNCTIONS, FunctionRow
 from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.steps.step import DEFAULT_STEP
 from dynagate.graph.truth import relative_errors
@@ -131,7 +131,7 @@ def _derivatives(output: str, by: str, expected: State) -> State:
 
 
 def choices(
-    function: Function, robot: Robot, frames: Sequence[str | int], every_form: bool
+    function: FunctionRow, robot: Robot, frames: Sequence[str | int], every_form: bool
 ) -> list[dict[str, str | int]]:
     """The default form of a function or all of them, the closed form in several frames and with prefix sums."""
     result: list[dict[str, str | int]] = []

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dynagate.native.compile import Toolchain
+from dynagate.native.compile import Compiler
 from dynagate.native.gpu import GpuKernel
 from dynagate.native.gpu_loop import GpuLoop
 
 SHIM = Path(__file__).parent / "cuda_on_host"
-ON_HOST = Toolchain(
+ON_HOST = Compiler(
     lambda: shutil.which("g++") or "g++",
     ("-x", "c++", "-std=c++17", "-O1", "-Wall", "-Werror", "-Wno-unused-function", "-shared", "-fPIC", f"-I{SHIM}"),
     ".cu",

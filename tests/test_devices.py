@@ -15,7 +15,7 @@ from dynagate import Policy, Region, Rollout, build, robots
 from dynagate.design import files
 from dynagate.dynamics import ROLLOUT
 from dynagate.host import DeviceError, Opened
-from dynagate.host.devices import Board, Cpu, DeviceOptions, Fixed, Numpy
+from dynagate.host.devices import BoardExecutor, Cpu, DeviceOptions, IntegerExecutor, Numpy
 from dynagate.host.devices.options import Kind
 from dynagate.host.openers import LABELS, OPENERS, chosen_device
 from dynagate.hw.designs import Design
@@ -92,7 +92,7 @@ def test_options_in_an_object_are_those_by_name() -> None:
     states = {name: STATES[name] for name in ("q", "qd", "tau")}
     for device, name, options in (
         (Cpu(dtype="float32", layout="planes"), "cpu", {"dtype": "float32", "layout": "planes"}),
-        (Fixed(policy=Policy(word=14)), "fixed", {"policy": Policy(word=14)}),
+        (IntegerExecutor(policy=Policy(word=14)), "fixed", {"policy": Policy(word=14)}),
         (Numpy(), "numpy", {}),
     ):
         one = dynagate.compile(ARM, "forward_dynamics", device=device, form="aba")
@@ -130,7 +130,7 @@ def test_a_build_takes_its_options_by_name(designs: Path, design: Design) -> Non
     [
         ({"device": Cpu(), "threads": 2}, r"threads together with Cpu\(.*; expected all of its options in its object"),
         (
-            {"device": Board()},
+            {"device": BoardExecutor()},
             r"device 'board' runs designs; write dynagate.open\(dynagate.build\(",
         ),
         ({"device": "sim"}, "device 'sim' runs designs; write .*, link='sim'"),
@@ -149,7 +149,7 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, Any], message: s
     ("options", "message"),
     [
         ({"device": Cpu(pack=True)}, "device 'cpu' of a rollout takes no option 'pac"),
-        ({"device": Board()}, "device 'board' runs designs; write dynagate.open"),
+        ({"device": BoardExecutor()}, "device 'board' runs designs; write dynagate.open"),
     ],
 )
 def test_options_that_a_rollout_does_not_take_are_refused(options: dict[str, Any], message: str) -> None:

@@ -18,7 +18,7 @@ from dynagate.cli import main
 from dynagate.graph import Graph
 from dynagate.graph.truth import relative_errors
 from dynagate.native.emit import _windows, emit
-from dynagate.native.program import TRIG, Step, program
+from dynagate.native.program import TRIG, KernelStep, program
 from dynagate.native.watched import watched
 
 from tests import tolerances
@@ -100,7 +100,7 @@ def test_what_is_watched_shows_every_input(
             assert not np.isfinite(seen).all() or graph.input_nodes[k] in watched(graph)
 
 
-def _lives(graph: Graph, fused: Mapping[int, int], segment: Sequence[Step]) -> list[tuple[int, int]]:
+def _lives(graph: Graph, fused: Mapping[int, int], segment: Sequence[KernelStep]) -> list[tuple[int, int]]:
     """From each load or computation of a value to its last use before it is loaded again."""
     begin: dict[int, int] = {}
     end: dict[int, int] = {}

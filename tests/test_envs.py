@@ -13,7 +13,7 @@ import pytest
 from dynagate import Robot, Rollout
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics.configuration import neutral
-from dynagate.envs.batch import Batch
+from dynagate.envs.batch import EnvBatch
 from dynagate.envs.task import Task
 from dynagate.forces import Plane, Point
 
@@ -56,11 +56,11 @@ def task(**options: Any) -> Task:
 
 
 @cache
-def compiled(actions: str) -> Batch:
-    return Batch(task(actions=actions), 5, dtype="float64")
+def compiled(actions: str) -> EnvBatch:
+    return EnvBatch(task(actions=actions), 5, dtype="float64")
 
 
-def drawn(batch: Batch) -> dict[str, np.ndarray]:
+def drawn(batch: EnvBatch) -> dict[str, np.ndarray]:
     return {name: batch._inputs[name].copy() for name in batch._inputs}
 
 
@@ -108,7 +108,7 @@ def test_an_action_is_a_loop_of_single_steps(actions: str) -> None:
 
 
 def test_episodes_depend_on_the_seed_and_the_environment_alone() -> None:
-    few, many = Batch(task(), 2), Batch(task(), 6)
+    few, many = EnvBatch(task(), 2), EnvBatch(task(), 6)
     np.testing.assert_array_equal(few.reset(seed=9), many.reset(seed=9)[:2])
     begun = {name: array[:2].copy() for name, array in many._inputs.items()}
     assert all(np.array_equal(begun[name], array[:2]) for name, array in few._inputs.items())
@@ -144,7 +144,7 @@ def test_ends_of_episodes_in_a_vector() -> None:
 
 
 def test_pushes_are_kicks_of_the_base() -> None:
-    batch = Batch(task(randomize={"push": (2 * DT * DECIMATION, 0.5)}), 3, dtype="float64")
+    batch = EnvBatch(task(randomize={"push": (2 * DT * DECIMATION, 0.5)}), 3, dtype="float64")
     batch.reset(seed=1)
     batch.step(np.zeros((3, 2)))
     before = batch.qd.copy()
@@ -175,7 +175,7 @@ def doubles() -> Iterator[Any]:
 
 
 def test_functions_for_jax_are_the_same_environment(doubles: Any) -> None:
-    from dynagate.envs.functional import FunctionalEnv, State
+    from dynagate.envs.functional import EnvState, FunctionalEnv
 
     jax, jnp = doubles, doubles.numpy
     batch = compiled("pd_targets")
@@ -184,7 +184,7 @@ def test_functions_for_jax_are_the_same_environment(doubles: Any) -> None:
     names = ("mass", "damping", "ground_friction", "joint_stiffness", "joint_damping", "command")
     own = {name: jnp.asarray(begun[name]) for name in names}
     keys = jax.random.split(jax.random.key(0), 5)
-    state = State(begun["q"], begun["qd"], jnp.zeros((5, 2)), own, keys, jnp.zeros(5, int))
+    state = EnvState(begun["q"], begun["qd"], jnp.zeros((5, 2)), own, keys, jnp.zeros(5, int))
     step, actions = jax.jit(jax.vmap(env.step)), np.random.default_rng(2).uniform(-1.0, 1.0, (3, 5, 2))
     for action in actions:
         outcome, moved = batch.step(action), step(state, action)
@@ -224,14 +224,14 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         r"make steps of 0.002 s unstable, first at joint '\w+'; expected dt of at most",
     ),
     "two numbers": (
-        lambda: Batch(task(rewards={"fast": lambda moment: moment.qd}), 2),
+        lambda: EnvBatch(task(rewards={"fast": lambda moment: moment.qd}), 2),
         ArgumentError,
         "rewards has 'fast' with 8 numbers; expected one number",
     ),
     "no function": (lambda: task(rewards={"fast": 1.0}), ArgumentTypeError, "rewards has 'fast': 1.0; expected a func"),
     "no rewards": (lambda: task(rewards={}), ArgumentError, "rewards is empty"),
     "no such input": (
-        lambda: Batch(task(observations={"goal": lambda moment: moment["goal"]}), 2),
+        lambda: EnvBatch(task(observations={"goal": lambda moment: moment["goal"]}), 2),
         ArgumentError,
         "reads the input 'goal'",
     ),
@@ -258,7 +258,7 @@ def test_what_is_refused(case: str) -> None:
 
 def test_a_reward_that_is_not_finite_is_named() -> None:
     bad = {"fine": lambda moment: moment.q[2], "inverse": lambda moment: 1.0 / (moment.action[0] - 0.5)}
-    batch = Batch(task(rewards=bad), 3, dtype="float64")
+    batch = EnvBatch(task(rewards=bad), 3, dtype="float64")
     with pytest.raises(ArgumentError, match=r"step\(\) before reset"):
         batch.step(np.zeros((3, 2)))
     batch.reset(seed=0)
@@ -271,7 +271,7 @@ def test_a_reward_that_is_not_finite_is_named() -> None:
 
 def test_a_slope_has_the_robot_above_it() -> None:
     own = task(terrain=Plane.slope(10.0), randomize={})
-    batch = Batch(own, 1, dtype="float64")
+    batch = EnvBatch(own, 1, dtype="float64")
     batch.reset(seed=0)
     assert own.stance[2] > task().stance[2]
     assert neutral(LIMITED)[2] == 0.0

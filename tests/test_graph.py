@@ -14,7 +14,7 @@ import pytest
 from dynagate import FUNCTIONS, evaluate, robots, trace
 from dynagate.base.caching import Cache, Same
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.functions.record import Function
+from dynagate.dynamics.functions.record import FunctionRow
 from dynagate.dynamics.functions.spaces import arguments
 from dynagate.graph import OPS, Graph, GraphError, Node, Port
 from dynagate.graph.builder import GraphBuilder
@@ -210,7 +210,7 @@ def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None
 def test_tracing_leaves_the_garbage_collector_alone() -> None:
     """Other threads need it meanwhile."""
     seen: list[bool] = []
-    own = Function(
+    own = FunctionRow(
         "own", arguments("q"), arguments("qdd"), {"": lambda tree, q: (seen.append(gc.isenabled()) or q,)}, {}
     )
     trace(robots.load("two_joint_arm"), own)

@@ -17,7 +17,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Function, build, robots
-from dynagate.design.design import Field, Port, Stream
+from dynagate.design.design import Field, Stream, StreamPort
 from dynagate.design.files import load as load_design
 from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError, Results
@@ -436,7 +436,7 @@ def test_payload_bits_survive_any_alignment() -> None:
     for k, width in enumerate(widths):
         fields.append(Field(f"f{k}", lsb, max(width, 2), 0))
         lsb += width
-    stream = Stream(lsb, tuple(fields), (Port("all", (len(fields),), tuple(range(len(fields)))),))
+    stream = Stream(lsb, tuple(fields), (StreamPort("all", (len(fields),), tuple(range(len(fields)))),))
     columns = [random.integers(f.format.lowest, f.format.highest + 1, 100) for f in fields]
     words = stream.codec.from_columns(columns)
     np.testing.assert_array_equal(stream.codec.integers(words), np.stack(columns, axis=1))

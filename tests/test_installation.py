@@ -110,7 +110,7 @@ def test_doctor_refuses_a_cache_that_is_not_the_users_own(mode: int | None, mess
         folder.mkdir()
         folder.chmod(mode)
     cache_row = diagnosis._cache(folder)
-    assert cache_row.state is diagnosis.State.MISSING
+    assert cache_row.state is diagnosis.ToolState.MISSING
     assert message in cache_row.text
     assert "DYNAGATE_CACHE" in cache_row.advice
 
@@ -118,7 +118,7 @@ def test_doctor_refuses_a_cache_that_is_not_the_users_own(mode: int | None, mess
 def test_doctor_tells_a_device_without_rights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ttyUSB0").write_text("")
     pattern = (f"{tmp_path}/ttyUSB*",)
-    assert diagnosis._devices("link uart", pattern, "serial").state is diagnosis.State.OK
+    assert diagnosis._devices("link uart", pattern, "serial").state is diagnosis.ToolState.OK
     monkeypatch.setattr(diagnosis.os, "access", lambda path, mode: False)  # root may open everything
     closed = diagnosis._devices("link uart", pattern, "serial")
     assert closed.text == f"{tmp_path}/ttyUSB0: no right to read and write"

@@ -23,7 +23,7 @@ from dynagate import Function, build, robots
 from dynagate.design.codec import Words
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.models.evaluate import evaluate
-from dynagate.host import DesignError, DeviceError, Link, RegisterError, Results
+from dynagate.host import DesignError, DeviceError, DeviceLink, RegisterError, Results
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellSession
 from dynagate.host.links import SilenceError
@@ -111,7 +111,7 @@ class Bench:
         return self.accelerator.device.driver
 
     @property
-    def link(self) -> Link:
+    def link(self) -> DeviceLink:
         return self.driver.link
 
     def states(self, count: int, seed: int = 1) -> State:
@@ -780,10 +780,10 @@ def test_registers_that_design_json_does_not_describe_are_refused(name: str, des
         dynagate.open(folder, shell=True)
 
 
-class Altered(Link):
+class Altered(DeviceLink):
     """A real link, some registers of which read as other values."""
 
-    def __init__(self, link: Link, values: Mapping[str, int]) -> None:
+    def __init__(self, link: DeviceLink, values: Mapping[str, int]) -> None:
         self._link, self.text = link, "another device"
         self._values = {REGISTERS[name].address: value for name, value in values.items()}
         self.write, self.read, self.reset = link.write, link.read, link.reset

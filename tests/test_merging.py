@@ -187,7 +187,7 @@ def test_a_result_of_terms_that_cancel_is_not_refused() -> None:
         graph_of(lambda a, b: 1.0 / ((a * a + b) * (a * a + b) * 1e-20 + (sqrt(a * a) - a)))
 
 
-def compared(recorded: Callable[..., object], lowered: Callable[..., object]) -> same.Difference | None:
+def compared(recorded: Callable[..., object], lowered: Callable[..., object]) -> same.OutputDifference | None:
     """How the graph of one formula differs from the recording of another."""
     made = []
     for formula in (recorded, lowered):

@@ -15,7 +15,7 @@ from dynagate import Region, Robot, RobotError, evaluate, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.design.files import load
 from dynagate.design.rebuilt import formatted_design, robot_of
-from dynagate.dynamics import FUNCTIONS, Argument, Function, Tree
+from dynagate.dynamics import FUNCTIONS, Argument, FunctionRow, Tree
 from dynagate.forces import Stops
 from dynagate.graph.truth import relative_errors
 from dynagate.robot import Mimic
@@ -294,13 +294,13 @@ def test_spaces_and_no_names_map_the_arguments_of_a_function(path: Path) -> None
         assert len(place) == len(speed) == tree.nv > robot.nv
         return [tree.resistance(d, speed) for d in range(tree.nv)]
 
-    row = Function("resistance", arguments, (Argument("load", "cotangent"),), {"": resistance}, {})
+    row = FunctionRow("resistance", arguments, (Argument("load", "cotangent"),), {"": resistance}, {})
     state = states(robot, 3, seed=4)
     got = evaluate(trace(robot, row), {"place": state["q"], "speed": state["qd"]})["load"]
     follow, _ = ratios(robot)
     free = np.array([link.joint.damping for link in robot.links])
     assert np.allclose(got, state["qd"] @ follow.T @ np.diag(free) @ follow, rtol=1e-14)
-    solved = Function("rates", arguments, (Argument("rate", "tangent"),), {"": resistance}, {})
+    solved = FunctionRow("rates", arguments, (Argument("rate", "tangent"),), {"": resistance}, {})
     with pytest.raises(RobotError, match=r"form '' of rates does not know; expected lock= for these joints"):
         trace(robot, solved)
     with pytest.raises(ArgumentError, match="has space 'tangents' \\(did you mean 'tangent'\\?\\); expected one of"):

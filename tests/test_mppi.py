@@ -73,7 +73,7 @@ def test_numbers_are_nearly_normal() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_lines_in_c_are_those_of_numpy(nodes: int, knots: int, width: int, dtype: Any) -> None:
     scale = np.linspace(1.0, 0.0, width + 1)[1:] / philox.DEVIATION
-    lines = noise.Lines(nodes, knots, scale)
+    lines = noise.NoiseLines(nodes, knots, scale)
     numbers = noise.integers(2 * 200 * nodes * width, 1, 2).reshape(2, 200, nodes, width)
     mean = np.arange(2 * knots * width, dtype=dtype).reshape(2, knots, width)
     expected = lines.about(mean, numbers)

@@ -15,7 +15,7 @@ from dynagate.base import philox
 from dynagate.base.errors import ArgumentError
 from dynagate.base.philox import ROUNDS
 from dynagate.control.forward import recorded
-from dynagate.dynamics import Function, Tree
+from dynagate.dynamics import FunctionRow, Tree
 from dynagate.dynamics.spatial import array, exp, noise, select, sqrt
 from dynagate.fixedpoint.assign import WordLengths, assign_word
 from dynagate.fixedpoint.fuse import FuseError
@@ -64,9 +64,9 @@ def all_operations(tree: Tree, q: Sequence[Any], qd: Sequence[Any]) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def function(monkeypatch: pytest.MonkeyPatch) -> Function:
+def function(monkeypatch: pytest.MonkeyPatch) -> FunctionRow:
     known = FUNCTIONS["inverse_dynamics"]
-    added = Function(NAME, known.inputs[:2], known.outputs, {"plain": all_operations}, {})
+    added = FunctionRow(NAME, known.inputs[:2], known.outputs, {"plain": all_operations}, {})
     monkeypatch.setitem(FUNCTIONS, NAME, added)
     return added
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from dynagate.base.progress import ProgressLine, quiet, showing
-from dynagate.cli.progress import ProgressLine as Lasting
+from dynagate.cli.progress import TerminalProgress as Lasting
 
 COMPILE = "import dynagate; dynagate.compile('two_joint_arm', 'mass_matrix')"
 ROLLOUT = "import dynagate; dynagate.Rollout('two_joint_arm', steps=2, dt=0.01)"

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from dynagate.base.text_table import Column, aligned, table_lines
 from dynagate.host.report import Report
-from dynagate.host.report.functions import Block, CheckedFunction, FunctionMeasurement
-from dynagate.host.report.sections import Lines, Pace, labeled
+from dynagate.host.report.functions import CheckedFunction, FunctionMeasurement, OutputErrors
+from dynagate.host.report.sections import Pace, TextSection, labeled
 
 COLUMNS = [
     Column[tuple[str, float | None]]("name", 8, lambda row: row[0], left=True),
@@ -32,7 +32,7 @@ def test_texts_in_columns_are_as_wide_as_the_longest() -> None:
     assert aligned([["a", "bcd", "e"], ["abcd", "", ""]], gap=1) == ["a    bcd e", "abcd"]
 
 
-BLOCK = Block("tau", True, {kind: np.array([1e-6, 4e-6]) for kind in ("uniform", "limits", "rest")}, None, 1e-3)
+BLOCK = OutputErrors("tau", True, {kind: np.array([1e-6, 4e-6]) for kind in ("uniform", "limits", "rest")}, None, 1e-3)
 MANY = CheckedFunction("one", {"uniform": 100}, {"uniform": 0}, 20, 2.0, (BLOCK,))
 
 
@@ -50,7 +50,7 @@ def test_each_function_of_a_design_keeps_its_own_rules() -> None:
 
 def test_a_report_prints_its_sections_and_every_rule_that_does_not_hold() -> None:
     pace = Pace("cycles per result", 2.0, 2, labeled({"latency": "30 cycles"}))
-    report = Report("arm", (Lines(("  a line",)), pace, FunctionMeasurement((MANY,))))
+    report = Report("arm", (TextSection(("  a line",)), pace, FunctionMeasurement((MANY,))))
     assert report.passed
     assert report.text().startswith("arm\n  a line\n  latency         30 cycles\n  throughput      2 cycles per result")
     assert report.text().endswith("inputs not quantized\nPASS")

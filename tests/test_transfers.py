@@ -17,7 +17,7 @@ from dynagate.design.files import DesignError
 from dynagate.host.devices import PartDevice, StreamDevice
 from dynagate.host.drivers import Driver
 from dynagate.host.links import DeviceError
-from dynagate.host.transfers import Batch
+from dynagate.host.transfers import TransferBatch
 from dynagate.hw.rtl.axi import Axi
 
 ARM = robots.load("two_joint_arm")
@@ -41,8 +41,8 @@ def test_a_batch_that_enters_the_link_is_waited_for(simulated: Function, monkeyp
     """While it moves from those that wait to those that are under way, it is one of them."""
     leaves = threading.Event()
 
-    class Slow(deque[Batch]):
-        def popleft(self) -> Batch:
+    class Slow(deque[TransferBatch]):
+        def popleft(self) -> TransferBatch:
             batch = super().popleft()
             leaves.set()
             time.sleep(0.1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import build, robots
-from dynagate.design.codec import Codec, Slot
+from dynagate.design.codec import Codec, NumberSlot
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
 from dynagate.host import DeviceError
@@ -116,7 +116,12 @@ def bits_of(words: np.ndarray) -> int:
 
 
 def test_integers_lie_at_the_bits_of_their_slots() -> None:
-    slots = (Slot(0, Format(5, 0)), Slot(5, Format(30, 0)), Slot(35, Format(32, 0)), Slot(67, Format(4, 0), fill=9))
+    slots = (
+        NumberSlot(0, Format(5, 0)),
+        NumberSlot(5, Format(30, 0)),
+        NumberSlot(35, Format(32, 0)),
+        NumberSlot(67, Format(4, 0), fill=9),
+    )
     codec, integers = Codec(slots, 3), np.array([[-3, 1 << 28, -(1 << 31), -5], [7, -1, 12345, 3]])
     words = codec.zeros(2)
     codec.put_integers(words, integers)
@@ -131,7 +136,7 @@ def test_integers_lie_at_the_bits_of_their_slots() -> None:
 def test_ieee_numbers_follow_each_other() -> None:
     number = "float32"
     size = np.dtype(number).itemsize * 8
-    codec = Codec(tuple(Slot(size * k, Format(24, 10), number) for k in range(5)), -(-5 * size // 32))
+    codec = Codec(tuple(NumberSlot(size * k, Format(24, 10), number) for k in range(5)), -(-5 * size // 32))
     values = np.random.default_rng(1).normal(size=(3, 4, 5))
     words = codec.zeros(3, 4)
     codec.put(words, values[..., ::-1], [4, 3, 2, 1, 0])
@@ -145,7 +150,9 @@ def test_ieee_numbers_follow_each_other() -> None:
 
 def test_a_slot_moves_by_words_and_mixed_slots_are_numbers() -> None:
     codec = Codec(
-        (Slot(0, Format(8, 0), None, 32), Slot(32, Format(20, 4), "float32", 32)), 6, Slot(160, Format(32, 0))
+        (NumberSlot(0, Format(8, 0), None, 32), NumberSlot(32, Format(20, 4), "float32", 32)),
+        6,
+        NumberSlot(160, Format(32, 0)),
     )
     words = codec.zeros(1)
     for step in range(2):

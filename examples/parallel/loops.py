@@ -21,7 +21,7 @@ from dynagate.dynamics.serial_chains.scans import check_serial
 from dynagate.dynamics.tree import Tree
 from dynagate.native.compile import C, library
 from dynagate.native.headers import with_headers
-from dynagate.native.source import Source
+from dynagate.native.source import CSource
 from parallel.steps import BLOCK_NUMBERS, header
 
 PAPER = ("jsiia", "abia", "cfa")
@@ -164,12 +164,12 @@ def _loaded(rotors: bool, double: bool) -> ctypes.CDLL:
 
 
 @cache
-def source(rotors: bool) -> Source:
+def source(rotors: bool) -> CSource:
     """The C files. rotors: for chains of which a joint has an armature."""
     own = Path(__file__).parent
     texts = {name: (own / name).read_text() for name in ("chain.c", "chain.h")}
     texts = with_headers({**texts, "steps.h": header(rotors)})
-    return Source("chain", texts, hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16])
+    return CSource("chain", texts, hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16])
 
 
 def _link_numbers(tree: Tree) -> Array:

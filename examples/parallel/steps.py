@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from dynagate.dynamics.recursions.articulated import ArticulatedInertia
 from dynagate.dynamics.serial_chains.block_tridiagonal import factor, gram
-from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
+from dynagate.dynamics.spatial import Array, Inertia, Scalar, SpatialForce, SpatialMotion, array, cross, zeros
 from dynagate.dynamics.transforms import AxisTransform, FreeTransform
 from parallel.step import Step
 
@@ -49,24 +49,24 @@ def _upper(matrix: Array) -> Array:
     return matrix[np.triu_indices(len(matrix))]
 
 
-def _axis(kind: str, rate: Scalar = 1.0) -> Motion:
+def _axis(kind: str, rate: Scalar = 1.0) -> SpatialMotion:
     along = array([0.0, 0.0, rate])
-    return Motion(zeros(3), along) if kind == "prismatic" else Motion(along, zeros(3))
+    return SpatialMotion(zeros(3), along) if kind == "prismatic" else SpatialMotion(along, zeros(3))
 
 
-def _along(kind: str, force: Force) -> Scalar:
+def _along(kind: str, force: SpatialForce) -> Scalar:
     return force[kind == "prismatic"][2]
 
 
-def _motion(values: Array) -> Motion:
-    return Motion(values[:3], values[3:])
+def _motion(values: Array) -> SpatialMotion:
+    return SpatialMotion(values[:3], values[3:])
 
 
-def _force(values: Array) -> Force:
-    return Force(values[:3], values[3:])
+def _force(values: Array) -> SpatialForce:
+    return SpatialForce(values[:3], values[3:])
 
 
-def _flat(pair: Motion | Force) -> Array:
+def _flat(pair: SpatialMotion | SpatialForce) -> Array:
     return array([*pair.angular, *pair.linear])
 
 
@@ -80,7 +80,7 @@ def _flat_articulated(inertia: ArticulatedInertia) -> Array:
 
 def _yielding(
     kind: str, link: Array, inertia: ArticulatedInertia, rotors: bool
-) -> tuple[Force, Scalar, ArticulatedInertia]:
+) -> tuple[SpatialForce, Scalar, ArticulatedInertia]:
     """U, 1/D, and what is left of the inertia where the joint yields. Without a rotor nothing is left along the joint,
     which saves a quarter of what follows."""
     u = inertia @ _axis(kind)
@@ -286,7 +286,11 @@ def _axis_in_base(step: Step, kind: str) -> str:
     """The joint's unit motion in the base."""
     pose, along = _stored(step), array([0.0, 0.0, 1.0])
     turned = pose.to_parent(along)
-    motion = Motion(zeros(3), turned) if kind == "prismatic" else Motion(turned, cross(pose.translation, turned))
+    motion = (
+        SpatialMotion(zeros(3), turned)
+        if kind == "prismatic"
+        else SpatialMotion(turned, cross(pose.translation, turned))
+    )
     return step.text({"axis": _flat(motion)})
 
 

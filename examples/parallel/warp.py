@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from dynagate import Robot
 from dynagate.base.errors import ArgumentError
-from dynagate.native.compile import CUDA, Toolchain
+from dynagate.native.compile import CUDA, Compiler
 from dynagate.native.cuda import SHARED, SHARED_BYTES, host_arguments, with_host_side
 from dynagate.native.gpu import GpuProgram, GpuText
 from dynagate.native.headers import in_one_text
-from dynagate.native.source import Source
+from dynagate.native.source import CSource
 from parallel.loops import Numbers
 from parallel.steps import block_size, warp_header
 
@@ -51,7 +51,7 @@ class WarpDynamics:
         *,
         device: int = 0,
         folder: Path | None = None,
-        toolchain: Toolchain = CUDA,
+        toolchain: Compiler = CUDA,
     ) -> None:
         if algorithm not in ALGORITHMS:
             raise ArgumentError(f"algorithm '{algorithm}'; expected {' or '.join(ALGORITHMS)}")
@@ -96,7 +96,7 @@ def chain_numbers(links: int, algorithm: str, rotors: bool) -> int:
     return STATE_NUMBERS * links + own
 
 
-def source(numbers: Numbers, algorithm: str, *, double: bool) -> Source:
+def source(numbers: Numbers, algorithm: str, *, double: bool) -> CSource:
     """CUDA of a chain with its host side."""
     name = f"warp_{algorithm}"
     host = [
@@ -121,7 +121,7 @@ def source(numbers: Numbers, algorithm: str, *, double: bool) -> Source:
     sizes = [len(numbers.slides)] * 4
     whole = with_host_side(name, text, sizes, [0] * 4, 3, host)
     files_too = {**whole.files, "warp.h": (Path(__file__).parent / "warp.h").read_text()}
-    return Source(name, files_too, hashlib.sha256("\0".join(files_too.values()).encode()).hexdigest()[:16])
+    return CSource(name, files_too, hashlib.sha256("\0".join(files_too.values()).encode()).hexdigest()[:16])
 
 
 def _lines(numbers: Numbers, algorithm: str, double: bool) -> Iterator[str]:

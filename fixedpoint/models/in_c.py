@@ -15,16 +15,16 @@ from dynagate.fixedpoint.operations.row import NotInCError
 from dynagate.graph import OPS
 from dynagate.graph.slots import slots_of
 from dynagate.native.compile import CompileError
-from dynagate.native.interpreter import FIELDS, Interpreted, Kernel, Program, interpret, loaded
+from dynagate.native.interpreter import FIELDS, Interpreted, InterpreterKernel, InterpreterProgram, interpret, loaded
 
 NARROW, WIDE = 32, 64
 """Bits in which values are kept."""
 
 
-def kernels() -> tuple[Kernel, ...]:
+def kernels() -> tuple[InterpreterKernel, ...]:
     """Return the kernels of all operations in every integer type that an operation has."""
     return tuple(
-        Kernel(op, row.meaning.text.format(bits=bits), OPS[op].arity, bits)
+        InterpreterKernel(op, row.meaning.text.format(bits=bits), OPS[op].arity, bits)
         for op, row in FIXED.items()
         for bits in types_of(row.meaning)
         if op != "input"
@@ -66,7 +66,7 @@ def _encoded(formatted: FormattedGraph, keep_all: bool) -> Encoded | None:
     return encoded
 
 
-_loaded: dict[tuple[int, tuple[Kernel, ...]], bool] = {}
+_loaded: dict[tuple[int, tuple[InterpreterKernel, ...]], bool] = {}
 """Whether this process has loaded the interpreter (True) or failed to compile it (False), by word length and
 kernels.
 """
@@ -120,7 +120,7 @@ class Encoded:
         slot, slots = slots_of(graph, self.kept)
         steps = np.array([self._step(i, slot) for i, node in enumerate(graph.nodes) if node.op != "input"], np.int64)
         limits = [formats[i] for i in graph.input_nodes]
-        self.program = Program(
+        self.program = InterpreterProgram(
             steps=steps.reshape(-1, len(FIELDS)),
             tables=np.array(self._tables or [0], np.int64),
             low=np.array([format.lowest for format in limits], np.int64),

@@ -23,7 +23,7 @@ from dynagate.fixedpoint.assign import Policy, WordLengths, assign_word
 from dynagate.fixedpoint.format import Arithmetic, Format, FormattedIntegers, carried, quantize, rescale, to_float
 from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.models.evaluate import EXACT, evaluate_integers
-from dynagate.fixedpoint.ranges.sampled import Limits, sampled_ranges
+from dynagate.fixedpoint.ranges.sampled import InputBounds, sampled_ranges
 from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, Port
@@ -409,7 +409,7 @@ def _inputs_of(
     return {**starts, **state, **{name: x[:, iteration] for name, x in per_turn.items()}}
 
 
-def assign_loop(blocks: Blocks, observed: Observed, limits: Limits, policy: Policy) -> FormattedLoop:
+def assign_loop(blocks: Blocks, observed: Observed, limits: InputBounds, policy: Policy) -> FormattedLoop:
     """Formats of one word: the binary point of each node by its range over what was observed. limits: bounds of inputs
     by name. A step takes a value in the format that it has, unless the value is carried."""
     return _Assigner(observed, limits, policy, blocks.starts, owners_of(blocks.loop)).loop(blocks.loop, {})
@@ -419,7 +419,7 @@ def assign_loop(blocks: Blocks, observed: Observed, limits: Limits, policy: Poli
 class _Limits:
     """Bounds of inputs: what their formats hold where they have one already."""
 
-    outside: Limits
+    outside: InputBounds
     formats: Mapping[str, list[Format]]
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
@@ -490,7 +490,7 @@ class _Assigner(_Formatter):
     def __init__(
         self,
         observed: Observed,
-        limits: Limits,
+        limits: InputBounds,
         policy: Policy,
         starts: Mapping[str, float],
         owners: Mapping[str, str],

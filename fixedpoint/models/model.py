@@ -14,7 +14,7 @@ from dynagate.fixedpoint.models.evaluate import EXACT, evaluate, gather_outputs,
 from dynagate.fixedpoint.models.feedback import FeedbackModel
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopTrajectories, integers_of, values_of
 from dynagate.fixedpoint.models.scans import FormattedScans, evaluate_scans
-from dynagate.graph.evaluate import Port as AnyPort
+from dynagate.graph.evaluate import InputRange as AnyPort
 from dynagate.graph.graph import Port
 
 Arrays = Mapping[str, npt.NDArray[Any]]

@@ -64,13 +64,13 @@ def sampled_ranges(graph: Graph, inputs: Mapping[str, Floats]) -> Ranges:
     return Ranges(largest, np.array([_reach(v) for v in magnitudes]), samples, probes)
 
 
-class Limits(Protocol):
+class InputBounds(Protocol):
     """Bounds of the values of inputs, as `Region.bounds` returns them."""
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None: ...
 
 
-def input_bounds(graph: Graph, region: Limits, reaches: Floats) -> dict[int, tuple[float, float]]:
+def input_bounds(graph: Graph, region: InputBounds, reaches: Floats) -> dict[int, tuple[float, float]]:
     """Per input node the values that its format is for: the region's limits, or what it reaches where it has none."""
     reached: dict[int, tuple[float, float]] = {}
     codes = [float(part.code) for part in parts_of(graph.name)]

@@ -29,7 +29,7 @@ from dynagate.hw.bodies.program_datasheet import datasheet
 from dynagate.hw.bodies.scheduled_program import ScheduledProgram
 from dynagate.hw.designs import BuildError, Contents, Design, in_folder
 from dynagate.hw.options import MOST_ITERATIONS
-from dynagate.hw.processor.compiled import Compiled, compiled_program
+from dynagate.hw.processor.compiled import CompiledProgram, compiled_program
 from dynagate.hw.processor.compiler.batched_iterations import batched_iterations, counts
 from dynagate.hw.processor.compiler.instructions import SUM, ProgramError
 from dynagate.hw.processor.compiler.loops import loop_instructions
@@ -145,7 +145,7 @@ def build_solver(
     shape = spec.with_functions(f"{robot.name} {loop.name}", list(formatted.graphs()), policy, words)
     progress("fusing and scheduling")
     count, scheduled = _fastest(formatted, solver.samples, asked, shape, spec)
-    compiled = Compiled(
+    compiled = CompiledProgram(
         scheduled, {**solver.described, "samples_per_run": count}, described((formatted,), solver.described)
     )
 
@@ -193,7 +193,7 @@ def _fastest(
     return best, program_of
 
 
-def _chosen(policy: Policy, file: FormatsFile | None, compiled: Compiled) -> ChosenFormats:
+def _chosen(policy: Policy, file: FormatsFile | None, compiled: CompiledProgram) -> ChosenFormats:
     """How formats were chosen that need no goal."""
     if file is None:
         return ChosenFormats(policy.word, policy=asdict(policy))
@@ -210,7 +210,7 @@ class _Bench:
 
 def _built(
     region: Region,
-    compiled: Compiled,
+    compiled: CompiledProgram,
     chosen: ChosenFormats,
     folder: Path,
     bench: _Bench | None = None,
@@ -237,7 +237,7 @@ def _built(
 
 def _accurate(
     request: DesignRequest, goal: Goal, spec: CoreSpec, region: Region, policy: Policy, progress: Progress
-) -> tuple[Compiled, ChosenFormats]:
+) -> tuple[CompiledProgram, ChosenFormats]:
     """Return the program with the shortest word that meets a goal, and its errors in fresh states. Raises ProgramError:
     no word meets the goal."""
     fault = ""

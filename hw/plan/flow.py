@@ -38,7 +38,7 @@ class FunctionEnd(NamedTuple):
     flags: int
 
 
-class EndState(NamedTuple):
+class EndRegisters(NamedTuple):
     """Registers of an end that a proof observes. valid: bit k belongs to the sample in cycles 1 + k ii to (k + 1)
     ii.
     """
@@ -55,7 +55,7 @@ class FlowRegisters(NamedTuple):
     credit: Signal
     may_enter: Signal
     turn: Signal
-    ends: tuple[EndState, ...]
+    ends: tuple[EndRegisters, ...]
 
 
 class FlowControl(wiring.Component):
@@ -121,7 +121,7 @@ class FlowControl(wiring.Component):
         self.state = FlowRegisters(in_slot, credit, may_enter, turn, ends)
         return m
 
-    def _end(self, m: Module, k: int, in_slot: Signal, turn: Signal) -> EndState:
+    def _end(self, m: Module, k: int, in_slot: Signal, turn: Signal) -> EndRegisters:
         end, ii = self.ends[k], self.ii
         steps = max(math.ceil((end.latency + end.late) / ii), 1)
         valid = Signal(steps, name=f"valid_{k}")
@@ -144,7 +144,7 @@ class FlowControl(wiring.Component):
             ]
             fifos.append(fifo)
         m.d.comb += leaves.eq(self.o_ready & turn[k] & fifos[-1].r_rdy)
-        return EndState(valid, *fifos)
+        return EndRegisters(valid, *fifos)
 
     def _take_turns(self, m: Module, turn: Signal, ready: list[Signal], taken: Signal) -> None:
         """A result that is offered stays until it is taken. Then, or where there is none, the next end with one has its

@@ -52,7 +52,7 @@ class ChainLink:
 
 
 @dataclass(frozen=True)
-class Chain:
+class OperationChain:
     """Operations of which each reads the one before. title: which chain it is."""
 
     title: str
@@ -90,7 +90,7 @@ def spans(plan: Plan) -> list[Span]:
     return sorted(rows, key=lambda span: (span.first, span.last))
 
 
-def chain(plan: Plan) -> Chain:
+def chain(plan: Plan) -> OperationChain:
     """The chain with the most reciprocals, which are of the pivots of M: each waits for the ones before it. Without
     reciprocals, the chain to the last output."""
     graph = plan.formatted.graph
@@ -111,7 +111,7 @@ def chain(plan: Plan) -> Chain:
         path.append(max(following, key=rank))
         operands = graph.nodes[path[-1]].args
         following = [plan.root[a] for a in operands if plan.root[a] in plan.position]
-    return Chain(title, tuple(_links(plan, path[::-1])))
+    return OperationChain(title, tuple(_links(plan, path[::-1])))
 
 
 def _links(plan: Plan, path: list[int]) -> list[ChainLink]:
@@ -157,7 +157,7 @@ def pass_lines(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def _chain_lines(longest: Chain) -> str:
+def _chain_lines(longest: OperationChain) -> str:
     width = max((len(link.kind) for link in longest.links), default=0)
     start, ready, wait, kind, node = COLUMNS
     lines = [longest.title, f"  {start:>5} {ready:>5} {wait:>4}  {kind:<{width}}  {node}"]

@@ -34,7 +34,7 @@ from dynagate.integrators.turn import graph_of
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledProgram:
     """A program, before it is described. options: of the algorithm, a tolerance that was found among them. formats:
     what a file of them holds. certificate: what results are certified with."""
 
@@ -51,7 +51,7 @@ def compiled_program(
     policy: Policy,
     progress: Progress,
     file: FormatsFile | None = None,
-) -> Compiled:
+) -> CompiledProgram:
     """The program of a request. file: of its formats, instead of the policy's. Raises FormatsError: that is not the
     request's; ProgramError: the program does not fit."""
     robot, function, algorithm = request.robot, request.function, request.algorithm
@@ -86,7 +86,7 @@ def compiled_program(
     progress("fusing and scheduling")
     programs = [INSTRUCTIONS[each.kind](each, shape, request.samples_per_run) for each in whole]
     scheduled = spec.fitted(schedule(programs[0] if len(programs) == 1 else together(programs), shape))
-    return Compiled(scheduled, options, described(formatted, options), certificate)
+    return CompiledProgram(scheduled, options, described(formatted, options), certificate)
 
 
 def _graph_instructions(formatted: FormattedGraph, shape: Core, samples: int) -> Instructions:

@@ -22,7 +22,7 @@ from dynagate.design.design import DesignRecord
 from dynagate.design.files import bench_folder, bench_texts_of, bench_vectors_of, checksum
 from dynagate.hw.vectors.drawn import Vectors
 from dynagate.hw.vectors.subject import Subject, subjects
-from dynagate.hw.vectors.values import Counts, values
+from dynagate.hw.vectors.values import VectorCounts, values
 
 COCOTB = "test_bench.py"
 _LATE = re.compile(r"^  localparam integer LATE = (\d{1,2}(?:, LATE_\d+ = \d{1,2})*);$", flags=re.M)
@@ -42,13 +42,13 @@ def bench_files(design: DesignRecord, late: Sequence[int], vectors: Mapping[str,
     for subject in subjects(design, late):
         own = vectors[subject.module]
         beats = own.inputs.size // own.inputs.shape[-1]
-        counts = Counts(len(own.ends), len(own.operations), beats, len(own.rounds))
+        counts = VectorCounts(len(own.ends), len(own.operations), beats, len(own.rounds))
         texts = {**bench_texts(subject, late, counts), **vector_texts(subject, own)}
         files |= {f"{subject.folder}/{name}": text for name, text in texts.items()}
     return files
 
 
-def bench_texts(subject: Subject, late: Sequence[int], counts: Counts) -> dict[str, str]:
+def bench_texts(subject: Subject, late: Sequence[int], counts: VectorCounts) -> dict[str, str]:
     """The files of a module's bench without its vectors, by name."""
     filled = values(subject, late, counts, _template)
     return {name: _filled(_template(_source(name)), filled) for name in _texts_of(subject.design, subject.module)}
@@ -117,7 +117,9 @@ def _faults_of(design: DesignRecord, module: str, folder: Path) -> Iterator[str]
 
 def _expected(design: DesignRecord, module: str, late: Sequence[int], contents: Mapping[str, str]) -> dict[str, str]:
     """The texts of a bench, as they follow from the design."""
-    counts = Counts(*(_rows(contents, name) for name in ("ends.hex", "registers.hex", "inputs.hex", "rounds.hex")))
+    counts = VectorCounts(
+        *(_rows(contents, name) for name in ("ends.hex", "registers.hex", "inputs.hex", "rounds.hex"))
+    )
     (subject,) = (each for each in subjects(design, late) if each.module == module)
     return bench_texts(subject, late, counts)
 

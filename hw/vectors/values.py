@@ -22,7 +22,7 @@ FULL_OF_CORES = 8
 _WORD = re.compile(r"\W", flags=re.ASCII)
 
 
-class Counts(NamedTuple):
+class VectorCounts(NamedTuple):
     """How many samples, operations on registers, beats of samples and rounds the vectors have."""
 
     samples: int
@@ -31,7 +31,7 @@ class Counts(NamedTuple):
     rounds: int
 
 
-def values(subject: Subject, late: Sequence[int], counts: Counts, template: Template) -> dict[str, str]:
+def values(subject: Subject, late: Sequence[int], counts: VectorCounts, template: Template) -> dict[str, str]:
     """Texts by what stands for them. template: the text of one by its file's name."""
     design, longest = subject.design, subject.longest
     plain = {
@@ -108,7 +108,7 @@ def _modules_table(design: DesignRecord, late: Sequence[int]) -> str:
     return "\n".join(rows)
 
 
-def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: Template) -> dict[str, str]:
+def _of_bench(subject: Subject, late: Sequence[int], counts: VectorCounts, template: Template) -> dict[str, str]:
     """Return the values for bench.v."""
     design, sink, ends = subject.design, subject.design.output, len(subject.names)
     integers = {

@@ -32,7 +32,7 @@ SKID = 16
 PATIENCE_NS = 200_000
 
 
-class Bench:
+class PcieBench:
     """A host, a link, and the accelerator behind the endpoint."""
 
     def __init__(self, dut: Any, case: LinkCase) -> None:
@@ -55,7 +55,7 @@ class Bench:
         self.stalls = pause_patterns(seed)[case.stalls]
 
     @classmethod
-    async def start(cls, dut: Any, case: LinkCase) -> Bench:
+    async def start(cls, dut: Any, case: LinkCase) -> PcieBench:
         dut.aclk.value = 0
         dut.aresetn.value = 0
         dut.s_axis_tkeep.value = (1 << len(dut.s_axis_tkeep)) - 1
@@ -104,10 +104,10 @@ class Bench:
         await self.driver.stop(C2H)
 
 
-class Transfer:
+class QueuedBatches:
     """Batches of samples queued at once: their buffers and rings. skip: the first sample, of those that there are."""
 
-    def __init__(self, bench: Bench, skip: int = 0) -> None:
+    def __init__(self, bench: PcieBench, skip: int = 0) -> None:
         case, inputs, outputs = bench.case, DATA["inputs"], DATA["outputs"]
         self.bench = bench
         order = [np.arange(skip + k * case.batch, skip + (k + 1) * case.batch) for k in range(case.batches)]
@@ -155,9 +155,9 @@ def steady(times: list[float], batch: int) -> float:
 async def batches_come_back(dut: Any, index: int) -> None:
     case = CASES[index]
     dut._log.info("%s", case)
-    bench = await Bench.start(dut, case)
+    bench = await PcieBench.start(dut, case)
     bench.sink.set_pause_generator(bench.stalls())
-    transfer = Transfer(bench)
+    transfer = QueuedBatches(bench)
     begin, *times = await transfer.run()
     transfer.check()
     samples = case.batch * case.batches

@@ -10,7 +10,7 @@ import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles
 from cocotbext.pcie.core.tlp import Tlp
-from dynagate.sim.pcie.bench import CASES, Bench, Transfer
+from dynagate.sim.pcie.bench import CASES, PcieBench, QueuedBatches
 from dynagate.sim.pcie.dma import (
     C2H,
     CONFIGURATION,
@@ -34,14 +34,14 @@ FILLER = 0xEEEEEEEE
 """Content of the host's buffers before results arrive."""
 ERRORS = ~(DmaStatus.BUSY | DmaStatus.STOPPED)
 
-Fault = Callable[[Bench, Transfer], None]
+Fault = Callable[[PcieBench, QueuedBatches], None]
 
 
 def spoilt(change: Callable[[Tlp], Tlp | None], left: int = 0) -> Fault:
     """The first completion with this many bytes left to read is changed, or lost. By default it is one of data, with
     another behind it."""
 
-    def inject(bench: Bench, transfer: Transfer) -> None:
+    def inject(bench: PcieBench, transfer: QueuedBatches) -> None:
         waiting = True
 
         def spoil(tlp: Tlp) -> Tlp | None:
@@ -75,7 +75,7 @@ def lost(tlp: Tlp) -> None:
     return None
 
 
-def late(bench: Bench, transfer: Transfer) -> None:
+def late(bench: PcieBench, transfer: QueuedBatches) -> None:
     """The last completion of a read comes when that has long timed out."""
 
     def delayed(tlp: Tlp) -> None:
@@ -88,15 +88,15 @@ def late(bench: Bench, transfer: Transfer) -> None:
     spoilt(delayed, LAST)(bench, transfer)
 
 
-def source_in_no_memory(bench: Bench, transfer: Transfer) -> None:
+def source_in_no_memory(bench: PcieBench, transfer: QueuedBatches) -> None:
     transfer.input.change(1, source=16 * ABOVE)
 
 
-def no_descriptor(bench: Bench, transfer: Transfer) -> None:
+def no_descriptor(bench: PcieBench, transfer: QueuedBatches) -> None:
     transfer.input.erase(1)
 
 
-def packet_cut(bench: Bench, transfer: Transfer) -> None:
+def packet_cut(bench: PcieBench, transfer: QueuedBatches) -> None:
     """The packet of the second batch ends a word before its last beat does."""
     transfer.input.change(1, length=transfer.sources[1].addresses[0][1] - 4)
 
@@ -119,9 +119,9 @@ FAULTS: dict[str, tuple[Fault, DmaStatus]] = {
 @cocotb.parametrize(fault=list(FAULTS))
 async def a_fault_has_a_name_and_an_end(dut: Any, fault: str) -> None:
     inject, status = FAULTS[fault]
-    bench = await Bench.start(dut, CASE)
+    bench = await PcieBench.start(dut, CASE)
     beats = BeatMonitor(BeatBus.from_prefix(dut, "s_axis"), dut.aclk)
-    transfer = Transfer(bench)
+    transfer = QueuedBatches(bench)
     for buffer in transfer.results:
         buffer.fill(FILLER.to_bytes(4, "little") * (len(buffer.content()) // 4))
     inject(bench, transfer)
@@ -135,19 +135,19 @@ async def a_fault_has_a_name_and_an_end(dut: Any, fault: str) -> None:
 
     bench.host.spoil = None
     await bench.recover()
-    following = Transfer(bench, skip=17)
+    following = QueuedBatches(bench, skip=17)
     await following.run()
     following.check()
     assert await errors(bench) == DmaStatus(0)
     assert await bench.read("samples_out") == CASE.batch * CASE.batches
 
 
-async def errors(bench: Bench) -> DmaStatus:
+async def errors(bench: PcieBench) -> DmaStatus:
     """Error bits of both channels."""
     return (await bench.driver.status(H2C) | await bench.driver.status(C2H)) & ERRORS
 
 
-def check_beats(bench: Bench, transfer: Transfer, beats: Any) -> None:
+def check_beats(bench: PcieBench, transfer: QueuedBatches, beats: Any) -> None:
     """Check that the words that entered the accelerator are the beginning of the words to send."""
     width = bench.axi.width // 8
     expected = []
@@ -163,7 +163,7 @@ def check_beats(bench: Bench, transfer: Transfer, beats: Any) -> None:
     assert len(seen) < len(expected)
 
 
-def check_results(transfer: Transfer) -> None:
+def check_results(transfer: QueuedBatches) -> None:
     """Check that the results that came back are the beginning of the expected ones."""
     expected = np.frombuffer(b"".join(transfer.expected), "<u4")
     words = np.frombuffer(b"".join(buffer.content() for buffer in transfer.results), "<u4")
@@ -174,9 +174,9 @@ def check_results(transfer: Transfer) -> None:
 
 @cocotb.test()
 async def what_is_not_there_is_refused_while_samples_stream(dut: Any) -> None:
-    bench = await Bench.start(dut, CASE)
+    bench = await PcieBench.start(dut, CASE)
     user, dma = bench.driver.user, bench.driver.dma
-    transfer = Transfer(bench)
+    transfer = QueuedBatches(bench)
     running = cocotb.start_soon(transfer.run())
     for window, address in ((user, 4 * len(bench.axi.registers)), (dma, 0x44), (dma, SIZE - 4)):
         assert await answer(window, address) == "Unsuccessful completion", hex(address)

@@ -31,7 +31,7 @@ import cocotb
 from cocotb.triggers import Timer
 from cocotb.utils import get_sim_time
 from cocotbext.pcie.core.tlp import Tlp
-from dynagate.sim.pcie.bench import CASES, Bench
+from dynagate.sim.pcie.bench import CASES, PcieBench
 from dynagate.sim.pcie.dma import C2H, H2C, TIMEOUT_NS
 from dynagate.sim.pcie.host import Buffer, DescriptorRing
 from dynagate.sim.pcie.link import CLOCK_NS
@@ -52,7 +52,7 @@ KINDS = ("poisoned", "misplaced", "poisoned", "misplaced", "late")
 class Card:
     """The driver's part in the kernel. seconds: without a request on the link, after which a transfer is given up."""
 
-    def __init__(self, bench: Bench, connection: Connection, seconds: float, seed: int) -> None:
+    def __init__(self, bench: PcieBench, connection: Connection, seconds: float, seed: int) -> None:
         self.bench, self.connection, self.seconds = bench, connection, seconds
         self.random, self.chance, self.faults = random.Random(seed), 0.0, 0
         self.late: Tlp | None = None
@@ -165,7 +165,7 @@ class Card:
 
 @cocotb.test()
 async def serves_a_card(dut: Any) -> None:
-    bench = await Bench.start(dut, CASES[0])
+    bench = await PcieBench.start(dut, CASES[0])
     with Client(os.environ["DYNAGATE_CARD"], "AF_UNIX") as connection:
         card = Card(bench, connection, float(os.environ["DYNAGATE_SECONDS"]), int(os.environ["DYNAGATE_SEED"]))
         connection.send((0, None, 0))  # the card is there

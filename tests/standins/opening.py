@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from dynagate.host import Link
+from dynagate.host import DeviceLink
 from dynagate.host.drivers import ShellDriver, ShellSession
 from dynagate.host.sim_links import SimShellLink
 from dynagate.host.xdma_link import XdmaLink
@@ -29,12 +29,12 @@ def board(built: Design, timeout: float = 2.0, **options: Any) -> Board:
     )
 
 
-def xdma_link(built: Design, board: Board, **options: Any) -> Link:
+def xdma_link(built: Design, board: Board, **options: Any) -> DeviceLink:
     folder = Path(tempfile.mkdtemp())
     return XdmaLink(device_files(folder), built.design, system=CardSystem(LocalCard(board)), **options)
 
 
-def pynq_link(built: Design, board: Board, **options: Any) -> Link:
+def pynq_link(built: Design, board: Board, **options: Any) -> DeviceLink:
     from dynagate.host.pynq_link import PynqLink
 
     path = Path(tempfile.mkdtemp()) / "accelerator.bit"
@@ -43,7 +43,7 @@ def pynq_link(built: Design, board: Board, **options: Any) -> Link:
         return PynqLink(str(path), built.design, **options)
 
 
-def xrt_link(built: Design, board: Board, **options: Any) -> Link:
+def xrt_link(built: Design, board: Board, **options: Any) -> DeviceLink:
     from dynagate.host.xrt_link import XrtLink
 
     path = Path(tempfile.mkdtemp()) / "accelerator.xclbin"
@@ -52,7 +52,7 @@ def xrt_link(built: Design, board: Board, **options: Any) -> Link:
         return XrtLink(str(path), built.design, **options)
 
 
-STANDINS: dict[str, Callable[..., Link]] = {"xdma": xdma_link, "pynq": pynq_link, "xrt": xrt_link}
+STANDINS: dict[str, Callable[..., DeviceLink]] = {"xdma": xdma_link, "pynq": pynq_link, "xrt": xrt_link}
 
 
 def driver(which: str, built: Design, **options: Any) -> ShellDriver:

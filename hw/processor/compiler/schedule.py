@@ -27,7 +27,7 @@ from dynagate.hw.processor.compiler.instructions import (
     OperandSource,
     ProgramError,
 )
-from dynagate.hw.processor.compiler.scheduled import Placed, ProgramSchedule, ScheduledInstruction
+from dynagate.hw.processor.compiler.scheduled import PlacedBlock, ProgramSchedule, ScheduledInstruction
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, LEVELS, LOAD, NOISE, STORE, Core
 from dynagate.hw.units.latencies import ROUND_STARTS
 
@@ -78,7 +78,7 @@ def unverified(program: Instructions, core: Core, timings: BlockTimings) -> Prog
     writers = Counter(each.result for each in program.listed)
     units = {result: -1 for result, count in writers.items() if count > 1}  # where all writers of a place are
     slots: list[list[ScheduledInstruction]] = [[] for _ in program.blocks]
-    blocks: list[Placed] = []
+    blocks: list[PlacedBlock] = []
     arrivals: dict[int, int] = {}
     for k in _deepest_first(program):  # these choose units
         slots[k], comes = timings.of(program.blocks[k], program, core, units)
@@ -88,7 +88,7 @@ def unverified(program: Instructions, core: Core, timings: BlockTimings) -> Prog
     for block, own in zip(program.blocks, slots, strict=True):
         words = max(max((slot.cycle for slot in own), default=0) + 1, FEWEST_WORDS)
         comes = {node: arrivals[node] for node in block.inputs}
-        blocks.append(Placed(start, words, _period(own, words, comes, program.pinned, core)))
+        blocks.append(PlacedBlock(start, words, _period(own, words, comes, program.pinned, core)))
         own[:] = [replace(slot, cycle=slot.cycle + start) for slot in own]
         start += words
     constants = program.integers()

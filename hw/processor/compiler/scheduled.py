@@ -39,7 +39,7 @@ class ScheduledInstruction:
     place: int | None = None
 
 
-class Placed(NamedTuple):
+class PlacedBlock(NamedTuple):
     """A block in the program. start: its first word. words: how many it has. period: cycles from its first word to
     that of the next block."""
 
@@ -59,7 +59,7 @@ class ProgramSchedule:
     arrivals: dict[int, int]
     fixed: dict[OperandSource, int]
     depths: tuple[int, ...]
-    blocks: tuple[Placed, ...]
+    blocks: tuple[PlacedBlock, ...]
 
     @property
     def words(self) -> int:

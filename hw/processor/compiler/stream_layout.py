@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynagate.design.design import Field, Port, Sides, Stream
+from dynagate.design.design import Field, Sides, Stream, StreamPort
 from dynagate.design.program import ProgramFunction, ProgramLoop
 from dynagate.design.words import WORD
 from dynagate.dynamics import CODE
@@ -60,13 +60,13 @@ def _input_stream(scheduled: ProgramSchedule, function: int) -> Stream:
         for i, fmt in ((i, interface.formats[i]) for i in interface.input_nodes)
     )
     ports = tuple(
-        Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches, p.parameter)
+        StreamPort(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches, p.parameter)
         for p in interface.inputs
     )
     if len(program_of.interfaces) > 1:
         entry = program_of.entries[function]
         fields += (Field(CODE.name, 0, BLOCK_BITS + 1, 0, float(entry), float(entry)),)
-        ports += (Port(CODE.name, (), (len(fields) - 1,)),)
+        ports += (StreamPort(CODE.name, (), (len(fields) - 1,)),)
     return Stream(WORD * (1 + scheduled.inputs), fields, ports)
 
 
@@ -82,5 +82,5 @@ def _output_stream(scheduled: ProgramSchedule, function: int) -> Stream:
         Field(interface.names[i], WORD * position[outputs[i]], interface.formats[i].width, interface.formats[i].frac)
         for i in interface.result_nodes
     )
-    ports = tuple(Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes)) for p in interface.outputs)
+    ports = tuple(StreamPort(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes)) for p in interface.outputs)
     return Stream(WORD * (first + 1), fields, ports, WORD * first, (SCOPE,))

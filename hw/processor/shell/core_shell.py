@@ -9,7 +9,7 @@ from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.rtl.core import Processor
 from dynagate.hw.processor.rtl.program_memory import programmed
 from dynagate.hw.processor.rtl.turn_memory import KEPT
-from dynagate.hw.processor.shell.dispatch import Collect, Dispatch, Status
+from dynagate.hw.processor.shell.dispatch import Collect, CoreEvents, Dispatch
 from dynagate.hw.processor.shell.word_stream import BeatsToWords, InputBuffer, WordsToBeats
 from dynagate.hw.rtl.accelerator import Accelerator, ShellStatus
 from dynagate.hw.rtl.axi import PER_BATCH, Axi
@@ -39,7 +39,7 @@ class CoreShell(Accelerator):
         reset, clear = self._clocked(m)
         before, beats = InputBuffer(self.axi.width), WordsToBeats(self.axi.width)
         words = BeatsToWords(self.axi.width, one_each=self.one_each)
-        dispatch, status = Dispatch(self.core, self.cores), Status(self.core, self.cores)
+        dispatch, status = Dispatch(self.core, self.cores), CoreEvents(self.core, self.cores)
         collect = Collect(self.core, self.cores, always_last=self.axi.last != PER_BATCH)
         processors = [Processor(self.core) for _ in range(self.cores)]
         parts = {"before": before, "words": words, "dispatch": dispatch, "collect": collect, "status": status}
@@ -77,7 +77,7 @@ class CoreShell(Accelerator):
         return AxiLite(values)
 
 
-def _events(words: BeatsToWords, dispatch: Dispatch, status: Status) -> ShellStatus:
+def _events(words: BeatsToWords, dispatch: Dispatch, status: CoreEvents) -> ShellStatus:
     """The events that registers count."""
     overflowed = status.overflowed
     return ShellStatus(status.entered, status.left, status.bad, overflowed, overflowed, dispatch.dropped, words.hole)

@@ -170,7 +170,7 @@ class Collect(wiring.Component):
         return Cat(out.o_word, out.o_ends, out.o_last), out.o_valid
 
 
-class Status(wiring.Component):
+class CoreEvents(wiring.Component):
     """Events of all cores. The counters are far from some cores, so events of results come a cycle late.
 
     ==========  ===  ==========================================

@@ -15,7 +15,7 @@ from dynagate.base.untrusted import file_name
 from dynagate.design.files import load
 from dynagate.design.verilog_list import read_list
 from dynagate.hw.targets.ip.c_header import c_header
-from dynagate.hw.targets.ip.core import Core
+from dynagate.hw.targets.ip.core import IpCore
 from dynagate.hw.targets.ip.fusesoc import fusesoc_core
 from dynagate.hw.targets.ip.ipxact import ipxact_component
 from dynagate.hw.targets.ip.litex import litex_module
@@ -51,7 +51,7 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
             "core's Verilog; expected a pipelined design (ii=)"
         )
     names = read_list(folder)
-    core = Core.of(design, [f"{RTL}/{name}" for name in names])
+    core = IpCore.of(design, [f"{RTL}/{name}" for name in names])
     place = Path(output) if output is not None else folder / "ip"
     texts = {
         "component.xml": ipxact_component(core),

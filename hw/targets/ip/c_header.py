@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dynagate.hw.targets.ip.core import Core
+from dynagate.hw.targets.ip.core import IpCore
 
 
-def c_header(core: Core) -> str:
+def c_header(core: IpCore) -> str:
     """Return the text of registers.h: the byte offset of each register, and a mask for each named bit."""
     guard = f"{core.name.upper()}_REGISTERS_H"
     prefix = core.name.upper()

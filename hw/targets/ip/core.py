@@ -20,7 +20,7 @@ BUSES = {"s_axis": True, "m_axis": False}
 
 
 @dataclass(frozen=True)
-class Port:
+class IpPort:
     """A port of the module."""
 
     name: str
@@ -36,7 +36,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Core:
+class IpCore:
     """An accelerator as its descriptions need it."""
 
     name: str
@@ -53,7 +53,7 @@ class Core:
     """Verilog files relative to the package, in the order in which tools read them."""
 
     @classmethod
-    def of(cls, design: DesignRecord[Any], files: Sequence[str]) -> Core:
+    def of(cls, design: DesignRecord[Any], files: Sequence[str]) -> IpCore:
         """Return the facts about the accelerator of a design with an AXI shell."""
         axi = design.axi
         assert axi is not None
@@ -86,19 +86,19 @@ class Core:
         }
         return constants.get(register.name)
 
-    def ports(self) -> Iterator[Port]:
+    def ports(self) -> Iterator[IpPort]:
         """Yield the ports of the module in the order of their interfaces."""
-        yield Port("aclk", 1, True, "")
-        yield Port("aresetn", 1, True, "")
+        yield IpPort("aclk", 1, True, "")
+        yield IpPort("aresetn", 1, True, "")
         for bus, takes in BUSES.items():
-            yield Port(f"{bus}_tdata", self.width, takes, bus)
-            yield Port(f"{bus}_tvalid", 1, takes, bus)
-            yield Port(f"{bus}_tready", 1, not takes, bus)
-            yield Port(f"{bus}_tlast", 1, takes, bus)
+            yield IpPort(f"{bus}_tdata", self.width, takes, bus)
+            yield IpPort(f"{bus}_tvalid", 1, takes, bus)
+            yield IpPort(f"{bus}_tready", 1, not takes, bus)
+            yield IpPort(f"{bus}_tlast", 1, takes, bus)
             if takes:
-                yield Port(f"{bus}_tkeep", self.width // 8, takes, bus)
+                yield IpPort(f"{bus}_tkeep", self.width // 8, takes, bus)
         for name, member in PORTS.items():
-            yield Port(f"s_axil_{name}", int(member.shape), member.flow.name == "In", "s_axil")
+            yield IpPort(f"s_axil_{name}", int(member.shape), member.flow.name == "In", "s_axil")
 
     @property
     def address_bits(self) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dynagate.hw.targets.ip.core import LIBRARY, TOP, VENDOR, VERSION, Core
+from dynagate.hw.targets.ip.core import LIBRARY, TOP, VENDOR, VERSION, IpCore
 
 
-def fusesoc_core(core: Core) -> str:
+def fusesoc_core(core: IpCore) -> str:
     """Return the text of the core file: the Verilog, and a target that lints it with Verilator."""
     files = "".join(f"      - {name}\n" for name in core.files)
     head = "".join(f"# {line}\n" for line in core.notice)

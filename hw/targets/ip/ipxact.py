@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynagate.hw.rtl.regmap import BITS, WRITE
-from dynagate.hw.targets.ip.core import LIBRARY, TOP, VENDOR, VERSION, Core
+from dynagate.hw.targets.ip.core import LIBRARY, TOP, VENDOR, VERSION, IpCore
 from lxml import etree
 
 NAMESPACE = "http://www.accellera.org/XMLSchema/IPXACT/1685-2014"
@@ -18,7 +18,7 @@ RESET = ("xilinx.com", "signal", "reset", "1.0")
 """Bus definitions for clock and reset, which Arm does not define."""
 
 
-def ipxact_component(core: Core) -> str:
+def ipxact_component(core: IpCore) -> str:
     """Return the text of component.xml."""
     space = "http://www.w3.org/2001/XMLSchema-instance"
     root = etree.Element(_tag("component"), nsmap={"ipxact": NAMESPACE, "xsi": space})
@@ -36,7 +36,7 @@ def ipxact_component(core: Core) -> str:
     return etree.tostring(tree, pretty_print=True, xml_declaration=True, encoding="UTF-8").decode()
 
 
-def _interfaces(parent: Any, core: Core) -> None:
+def _interfaces(parent: Any, core: IpCore) -> None:
     """Add the streams, the registers, the clock and the reset."""
     for bus, kind in (("s_axis", STREAM), ("m_axis", STREAM), ("s_axil", LITE)):
         signals = {port.signal: port.name for port in core.ports() if port.bus == bus}
@@ -71,7 +71,7 @@ def _interface(parent: Any, name: str, kind: tuple[str, str, str, str], signals:
     return interface
 
 
-def _memory_map(parent: Any, core: Core) -> None:
+def _memory_map(parent: Any, core: IpCore) -> None:
     """Add the registers behind AXI4-Lite."""
     memory = _add(parent, "memoryMap")
     _add(memory, "name", "registers")
@@ -98,7 +98,7 @@ def _memory_map(parent: Any, core: Core) -> None:
     _add(memory, "addressUnitBits", "8")
 
 
-def _model(parent: Any, core: Core) -> None:
+def _model(parent: Any, core: IpCore) -> None:
     """Add the view of the Verilog, and the ports."""
     view = _add(_add(parent, "views"), "view")
     _add(view, "name", "verilog")
@@ -120,7 +120,7 @@ def _model(parent: Any, core: Core) -> None:
             _add(vector, "right", "0")
 
 
-def _files(parent: Any, core: Core) -> None:
+def _files(parent: Any, core: IpCore) -> None:
     """Add the Verilog files."""
     files = _add(parent, "fileSet")
     _add(files, "name", "rtl")

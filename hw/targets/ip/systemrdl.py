@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dynagate.design.design import Register
 from dynagate.hw.rtl.regmap import BITS, WRITE
-from dynagate.hw.targets.ip.core import Core
+from dynagate.hw.targets.ip.core import IpCore
 
 
-def systemrdl(core: Core) -> str:
+def systemrdl(core: IpCore) -> str:
     """Return the text of registers.rdl: one address map, a register for each row of the accelerator's table."""
     head = "".join(f"// {line}\n" for line in core.notice)
     body = "\n".join(_register(core, row) for row in core.registers)
@@ -18,7 +18,7 @@ def systemrdl(core: Core) -> str:
     )
 
 
-def _register(core: Core, row: Register) -> str:
+def _register(core: IpCore, row: Register) -> str:
     """Return one register with its fields."""
     software = "rw" if row.access == WRITE else "r"
     hardware = "r" if row.access == WRITE else "w"

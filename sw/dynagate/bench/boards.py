@@ -44,7 +44,7 @@ class BoardRow:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class RefusedDesign:
     """A function that does not fit a board. reason: as `dynagate bitstream` says it."""
 
     function: str
@@ -54,13 +54,15 @@ class Refusal:
 
 def board_rows(
     robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, progress: Progress = quiet
-) -> list[BoardRow | Refusal]:
+) -> list[BoardRow | RefusedDesign]:
     """Each function of a robot on each board, at the shortest interval that fits, in words of the default length: what
     `dynagate bitstream` chooses."""
     return list(_rows(robot, region, functions, progress))
 
 
-def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Progress) -> Iterator[BoardRow | Refusal]:
+def _rows(
+    robot: Robot, region: Region, functions: Sequence[str], progress: Progress
+) -> Iterator[BoardRow | RefusedDesign]:
     for function in functions:
         formatted = assign(trace(robot, function), region, Policy())
         planned = cache(partial(plan, formatted))
@@ -69,7 +71,7 @@ def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Prog
             try:
                 yield _row(robot, region, choose(formatted, boards.load(name), planned=planned))
             except FitError as error:
-                yield Refusal(function, name, str(error))
+                yield RefusedDesign(function, name, str(error))
 
 
 def _row(robot: Robot, region: Region, choice: BoardFit) -> BoardRow:
@@ -112,10 +114,10 @@ COLUMNS: list[Column[BoardRow]] = [
 """Columns of the table that a terminal shows."""
 
 
-def board_table(rows: Sequence[BoardRow | Refusal]) -> str:
+def board_table(rows: Sequence[BoardRow | RefusedDesign]) -> str:
     """For the terminal: a line for each function and board, the links' models, and who does not fit."""
     fitting = [row for row in rows if isinstance(row, BoardRow)]
-    refused = [row for row in rows if isinstance(row, Refusal)]
+    refused = [row for row in rows if isinstance(row, RefusedDesign)]
     lines = [
         "boards: samples a second of a stream of batches, modeled (clocks assumed, nothing was measured on a board);",
         f"driver: one core's time here for a call and a sample, measured in batches of {BATCH} on a device of no time",

@@ -16,7 +16,7 @@ from dynagate.graph.region import Region
 from dynagate.host import Function
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellSession
-from dynagate.host.links import Link
+from dynagate.host.links import DeviceLink
 from dynagate.host.words import tag_words
 from dynagate.hw.rtl.regmap import REGISTERS
 
@@ -25,7 +25,7 @@ ROUNDS, CALLS = 300, 10
 """Rounds of several calls, of which the fastest counts: other processes run during the others."""
 
 
-class NullLink(Link):
+class NullLink(DeviceLink):
     """A device that takes no time. Its results are 0, with the right tags, and it has counted every sample.
 
     design: with an AXI shell.

@@ -23,7 +23,7 @@ from dynagate.base.machine import processor
 from dynagate.native.compile import C, compiler
 from dynagate.native.compile import library as compiled
 from dynagate.native.kernel import Kernel
-from dynagate.native.source import Source
+from dynagate.native.source import CSource
 
 SECONDS = 0.3
 LEAST = 7
@@ -151,7 +151,7 @@ def _compiled(file: str, before: str = "") -> ctypes.CDLL:
     """Return a C file next to this one. before: what its text begins with."""
     text = before + (files("dynagate.bench") / file).read_text(encoding="utf-8")
     name = f"dynagate_{Path(file).stem}"
-    source = Source.of(name, {f"{name}.c": text})
+    source = CSource.of(name, {f"{name}.c": text})
     return ctypes.CDLL(str(compiled(source, double=False, toolchain=LOOPS)))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynagate.base.arrays import Floats
 from dynagate.checks.finding import Finding
-from dynagate.checks.source import ENTRIES, Body
+from dynagate.checks.source import ENTRIES, UrdfBody
 
 ROUNDING = 1e-3
 """Part of the largest moment of inertia by which files round their entries."""
@@ -32,7 +32,7 @@ UNITS = {"kg mm²": 1e-6, "g mm²": 1e-9, "kg cm²": 1e-4, "g m²": 1e-3, "g cm�
 """Units of inertia in kg m²."""
 
 
-def check_bodies(bodies: Sequence[Body]) -> Iterator[Finding]:
+def check_bodies(bodies: Sequence[UrdfBody]) -> Iterator[Finding]:
     """Yield findings on each body and on copies among them."""
     for body in bodies:
         yield from _mass(body)
@@ -48,7 +48,7 @@ def is_possible(inertia: Floats) -> bool:
     return bool(moments[0] > 0.0 and moments[2] <= (moments[0] + moments[1]) * (1.0 + ROUNDING))
 
 
-def _mass(body: Body) -> Iterator[Finding]:
+def _mass(body: UrdfBody) -> Iterator[Finding]:
     if body.mass < 0.0:
         yield Finding("error", "mass", body.place, f"mass {body.mass:g} kg", body.mass, body.line)
     if body.mass == 0.0 and np.any(body.inertia):
@@ -67,7 +67,7 @@ def _mass(body: Body) -> Iterator[Finding]:
         yield Finding("warning", "density", body.place, text, density, body.line, advice)
 
 
-def _center(body: Body) -> Iterator[Finding]:
+def _center(body: UrdfBody) -> Iterator[Finding]:
     if body.lower is None or body.upper is None or body.size is None or body.mass <= 0.0:
         return
     beyond = float(np.max(np.maximum(body.lower - body.com, body.com - body.upper)))
@@ -80,7 +80,7 @@ def _center(body: Body) -> Iterator[Finding]:
     yield Finding("warning", "center", body.place, text, beyond, body.line, advice)
 
 
-def _inertia(body: Body) -> Iterator[Finding]:
+def _inertia(body: UrdfBody) -> Iterator[Finding]:
     if body.mass <= 0.0:
         return
     moments = np.linalg.eigvalsh(body.inertia)
@@ -101,7 +101,7 @@ def _inertia(body: Body) -> Iterator[Finding]:
         yield Finding("warning", "inertia", body.place, text, radius, body.line, "is the inertia in another unit?")
 
 
-def _slip(body: Body) -> str:
+def _slip(body: UrdfBody) -> str:
     """Return the likely slip behind an inertia that no body has, with the line to write; "" if none is likely."""
     entries = body.inertia[np.triu_indices(3)]
     for order, places in ORDERS.items():
@@ -121,13 +121,13 @@ def _slip(body: Body) -> str:
     return ""
 
 
-def _fits(body: Body, inertia: Floats) -> bool:
+def _fits(body: UrdfBody, inertia: Floats) -> bool:
     """Return whether an inertia has a radius of gyration that fits the size of a body."""
     radius = float(np.sqrt(np.trace(inertia) / 2.0 / body.mass))
     return body.size is None or radius <= 0.55 * body.size + 1e-3
 
 
-def _unit(body: Body, radius: float, limit: float) -> str:
+def _unit(body: UrdfBody, radius: float, limit: float) -> str:
     """Return the unit that an inertia is probably in; "" if none fits."""
     size = body.size if body.size is not None else limit / 5.0
     for unit, factor in UNITS.items():
@@ -136,9 +136,9 @@ def _unit(body: Body, radius: float, limit: float) -> str:
     return ""
 
 
-def _copies(bodies: Sequence[Body]) -> Iterator[Finding]:
+def _copies(bodies: Sequence[UrdfBody]) -> Iterator[Finding]:
     """Yield bodies of several masses with one inertia."""
-    same: defaultdict[bytes, list[Body]] = defaultdict(list)
+    same: defaultdict[bytes, list[UrdfBody]] = defaultdict(list)
     for body in bodies:
         if body.mass > 0.0 and np.any(body.inertia):
             same[body.inertia.tobytes()].append(body)
@@ -151,7 +151,7 @@ def _copies(bodies: Sequence[Body]) -> Iterator[Finding]:
             yield Finding("warning", "copy", group[-1].place, text, ratio, group[-1].line)
 
 
-def _ratio(bodies: Sequence[Body]) -> Iterator[Finding]:
+def _ratio(bodies: Sequence[UrdfBody]) -> Iterator[Finding]:
     heavy = [body for body in bodies if body.mass > 0.0]
     if len(heavy) < 2:
         return

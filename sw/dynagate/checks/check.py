@@ -14,7 +14,7 @@ from dynagate.checks.bodies import check_bodies
 from dynagate.checks.finding import Finding, ordered
 from dynagate.checks.joints import check_joints, check_twins
 from dynagate.checks.motion import check_motion
-from dynagate.checks.source import Source, bodies_of
+from dynagate.checks.source import RobotSource, bodies_of
 from dynagate.robot import robots
 from dynagate.robot.errors import RobotError, RobotWarning
 from dynagate.robot.markup import is_mjcf
@@ -58,7 +58,7 @@ def check(robot: Robot | str | PathLike[str], *, trust: bool = False) -> list[Fi
     return ordered(_of_urdf(path))
 
 
-def _of_robot(robot: Robot, source: Source | None) -> list[Finding]:
+def _of_robot(robot: Robot, source: RobotSource | None) -> list[Finding]:
     bodies = source.bodies if source else bodies_of(robot.links)
     return [
         *check_bodies(bodies),
@@ -89,7 +89,7 @@ def _of_urdf(path: Path) -> list[Finding]:
     if robot is None:
         robot = _with_options(path)
     try:
-        source = Source(path)
+        source = RobotSource(path)
     except RobotError:
         return refused
     findings = list(check_bodies(source.bodies)) if robot is None else _of_robot(robot, source)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.checks.finding import Finding
-from dynagate.checks.source import Body, Source
+from dynagate.checks.source import RobotSource, UrdfBody
 from dynagate.robot.errors import RobotError
 from dynagate.robot.markup import numbers
 from dynagate.robot.parts import Joint
@@ -29,7 +29,7 @@ STROKE = 10.0
 """m: a longer slide is probably in millimetres."""
 
 
-def check_joints(robot: RobotTree, source: Source | None) -> Iterator[Finding]:
+def check_joints(robot: RobotTree, source: RobotSource | None) -> Iterator[Finding]:
     """Yield findings on axes and limits of a robot's joints. source: the file that it comes from."""
     for link in robot.links:
         line = source.line(link.joint.name) if source else None
@@ -96,7 +96,7 @@ def mirrored(name: str) -> str | None:
     return None
 
 
-def check_twins(robot: RobotTree, bodies: Sequence[Body], source: Source | None) -> Iterator[Finding]:
+def check_twins(robot: RobotTree, bodies: Sequence[UrdfBody], source: RobotSource | None) -> Iterator[Finding]:
     """Yield pairs of links and joints on the left and right that differ by more than 1 %."""
     by_name = {body.name: body for body in bodies}
     for body in bodies:
@@ -120,7 +120,7 @@ def check_twins(robot: RobotTree, bodies: Sequence[Body], source: Source | None)
                 yield Finding("warning", "twins", f"joint '{name}'", text, values[0], line)
 
 
-def _quantities(body: Body, twin: Body) -> Iterator[tuple[str, str, float, float]]:
+def _quantities(body: UrdfBody, twin: UrdfBody) -> Iterator[tuple[str, str, float, float]]:
     """Yield what mirrored bodies have in common: name, unit and the two values."""
     yield "mass", "kg", body.mass, twin.mass
     distances = [float(np.linalg.norm(each.com)) for each in (body, twin)]

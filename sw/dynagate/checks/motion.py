@@ -9,7 +9,7 @@ import numpy as np
 from dynagate.base.arrays import Floats
 from dynagate.base.errors import Error
 from dynagate.checks.finding import Finding
-from dynagate.checks.source import Source
+from dynagate.checks.source import RobotSource
 from dynagate.dynamics.configuration import integrate, neutral
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
@@ -23,7 +23,7 @@ STIFF = 1e10
 """Condition of the mass matrix at which float64 loses ten digits."""
 
 
-def check_motion(robot: Robot, source: Source | None) -> Iterator[Finding]:
+def check_motion(robot: Robot, source: RobotSource | None) -> Iterator[Finding]:
     """Yield findings that need configurations: lengths, gravity and the mass matrix. source: the robot's file."""
     yield from _lengths(robot, source)
     if not any(link.mass for link in robot.links):
@@ -46,7 +46,7 @@ def configurations(robot: Robot) -> Floats:
     return np.where(limited, within, q)
 
 
-def _lengths(robot: Robot, source: Source | None) -> Iterator[Finding]:
+def _lengths(robot: Robot, source: RobotSource | None) -> Iterator[Finding]:
     for link in robot.links:
         length = float(np.linalg.norm(link.joint.translation))
         if length > FAR:
@@ -59,7 +59,7 @@ def _lengths(robot: Robot, source: Source | None) -> Iterator[Finding]:
             )
 
 
-def _gravity(robot: Robot, q: Floats, source: Source | None) -> Iterator[Finding]:
+def _gravity(robot: Robot, q: Floats, source: RobotSource | None) -> Iterator[Finding]:
     """Yield joints that cannot hold the robot still somewhere in its range."""
     if robot.undriven or not any(robot.gravity):
         return
@@ -75,7 +75,7 @@ def _gravity(robot: Robot, q: Floats, source: Source | None) -> Iterator[Finding
             yield Finding("warning", "gravity", f"joint '{joint.name}'", text, need, line)
 
 
-def _condition(robot: Robot, q: Floats, source: Source | None) -> Iterator[Finding]:
+def _condition(robot: Robot, q: Floats, source: RobotSource | None) -> Iterator[Finding]:
     """Yield the condition of the mass matrix, and the joint that moves the least inertia."""
     try:
         matrices = np.asarray(next(iter(evaluate(trace(robot, "mass_matrix"), {"q": q}).values())))

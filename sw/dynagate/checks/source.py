@@ -25,7 +25,7 @@ TRIANGLE = 50
 
 
 @dataclass(frozen=True)
-class Body:
+class UrdfBody:
     """A link's mass distribution as the file has it.
 
     Attributes:
@@ -57,12 +57,12 @@ class Body:
         return None if self.lower is None or self.upper is None else float(np.linalg.norm(self.upper - self.lower))
 
 
-def bodies_of(links: tuple[Link, ...]) -> list[Body]:
+def bodies_of(links: tuple[Link, ...]) -> list[UrdfBody]:
     """Return the bodies of a robot that comes from no URDF file."""
-    return [Body(link.name, None, link.mass, np.array(link.com), np.array(link.inertia)) for link in links]
+    return [UrdfBody(link.name, None, link.mass, np.array(link.com), np.array(link.inertia)) for link in links]
 
 
-class Source:
+class RobotSource:
     """A URDF file as it is written.
 
     Attributes:
@@ -74,7 +74,7 @@ class Source:
         root, _ = parse(path, lax=True)
         self.path = path
         self.joints: dict[str, Any] = {str(each.get("name")): each for each in root.findall("joint")}
-        self.bodies: list[Body] = []
+        self.bodies: list[UrdfBody] = []
         for link in root.findall("link"):
             inertial = link.find("inertial")
             if inertial is None:
@@ -89,7 +89,7 @@ class Source:
         element = self.joints.get(joint)
         return None if element is None else int(element.sourceline)
 
-    def _body(self, link: Any, inertial: Any) -> Body:
+    def _body(self, link: Any, inertial: Any) -> UrdfBody:
         where = f"link '{link.get('name')}'"
         entries = inertial.find("inertia")
         mass = inertial.find("mass")
@@ -104,7 +104,7 @@ class Source:
         known = bool(points) and len(points) == len(corners)  # a mesh that is missing may be the largest shape
         lower, upper = (np.concatenate(points).min(0), np.concatenate(points).max(0)) if known else (None, None)
         line = int(inertial.sourceline)
-        return Body(str(link.get("name")), line, number(mass, "value", where), com, inertia, lower, upper)
+        return UrdfBody(str(link.get("name")), line, number(mass, "value", where), com, inertia, lower, upper)
 
     def _corners(self, shape: Any) -> Floats | None:
         """Return corners (8, 3) of the box around one shape, in the link's frame; None if its size is unknown."""

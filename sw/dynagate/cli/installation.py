@@ -14,7 +14,7 @@ from dynagate.cli import parameters
 from dynagate.cli.fields import options_of
 from dynagate.cli.groups import command
 from dynagate.cli.options import examples
-from dynagate.cli.parameters import Value
+from dynagate.cli.parameters import NumberType
 from dynagate.native.cache import UNUSED_DAYS, cache_folder
 
 
@@ -27,16 +27,16 @@ def doctor() -> None:
 
     It looks at programs, the packages of each extra, compilers, the GPU, the cache and the devices of boards.
     The exit status is 0 where all that 'dynagate run' needs is here, else 1."""
-    from dynagate.cli.diagnosis import State, diagnosed, is_ready, table
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.diagnosis import ToolState, diagnosed, is_ready, table
+    from dynagate.cli.progress import TerminalProgress
 
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         rows = list(diagnosed(progress))
     click.echo(table(rows))
     if is_ready(rows):
         click.echo("all that 'dynagate run' needs is here: dynagate run iiwa14")
         return
-    missing = [row.name for row in rows if row.state is State.MISSING]
+    missing = [row.name for row in rows if row.state is ToolState.MISSING]
     click.echo(f"missing for 'dynagate run': {', '.join(missing)}")
     sys.exit(1)
 
@@ -55,7 +55,7 @@ class CleanOptions:
     days: float = option(
         "Remove designs that are at least this many days old, with --designs.",
         str(UNUSED_DAYS),
-        type=Value(parameters.real(lambda x: x >= 0.0), "a number of days, 0 or more"),
+        type=NumberType(parameters.real(lambda x: x >= 0.0), "a number of days, 0 or more"),
     )
 
 
@@ -72,9 +72,9 @@ def clean(options: CleanOptions) -> None:
     if designs is None and click.get_current_context().get_parameter_source("days") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--days without --designs; expected both: the cache is emptied whatever its age")
     from dynagate.cli.cleaning import cleaned, in_cache, megabytes, old_designs
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
 
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         progress("looking for what can go")
         places = [(cache_folder(), "compiled folders", in_cache(cache_folder()))]
         if designs is not None:

@@ -24,7 +24,7 @@ from dynagate.dynamics import ALL
 from dynagate.graph.parts import parts_of
 
 if TYPE_CHECKING:
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.hw.bodies.pipeline import Pipeline
     from dynagate.hw.designs import Design
 
@@ -35,7 +35,7 @@ VIEWS = {"page": ".html", "schedule": ".svg", "waves": ".vcd", "together": ""}
 
 
 @dataclass(frozen=True)
-class Subject:
+class ReportSubject:
     """The subject of a report.
 
     Attributes:
@@ -43,8 +43,8 @@ class Subject:
         compare: Returns the comparison of one datapath for several functions with separate ones; None for a folder.
     """
 
-    build: Callable[[ProgressLine], Design[Pipeline]]
-    compare: Callable[[ProgressLine], str] | None = None
+    build: Callable[[TerminalProgress], Design[Pipeline]]
+    compare: Callable[[TerminalProgress], str] | None = None
 
 
 class DesignOrRobot(parameters.RobotName):
@@ -77,7 +77,7 @@ OF_A_DESIGN = {
 
 
 def design_argument(command: Command) -> Command:
-    """Add the folder of a design, or a robot with the options of `build`. The command receives a `Subject`."""
+    """Add the folder of a design, or a robot with the options of `build`. The command receives a `ReportSubject`."""
 
     @functools.partial(robot_options, source=DesignOrRobot(), metavar="FOLDER|ROBOT")
     @region_options()
@@ -87,7 +87,9 @@ def design_argument(command: Command) -> Command:
     def from_robot(robot: Any, region: Any, *, rest: dict[str, Any], **request: Any) -> Any:
         build = functools.partial(built_as_asked, robot, region, **request)
         return command(
-            Subject(lambda progress: build(progress=progress), functools.partial(_compared, robot, region, request)),
+            ReportSubject(
+                lambda progress: build(progress=progress), functools.partial(_compared, robot, region, request)
+            ),
             **rest,
         )
 
@@ -98,7 +100,7 @@ def design_argument(command: Command) -> Command:
         if not _is_design(robot):
             return from_robot(robot, rest=rest, **options)
         _refuse_beside_a_design(own)
-        return command(Subject(functools.partial(_kept, robot)), **rest)
+        return command(ReportSubject(functools.partial(_kept, robot)), **rest)
 
     chosen.__dict__["__click_params__"] = [
         *command.__dict__.get("__click_params__", ()),
@@ -107,14 +109,14 @@ def design_argument(command: Command) -> Command:
     return chosen
 
 
-def _kept(folder: str, progress: ProgressLine) -> Design[Pipeline]:
+def _kept(folder: str, progress: TerminalProgress) -> Design[Pipeline]:
     from dynagate.design.files import load_datapath
     from dynagate.hw.rebuild import rebuild
 
     return rebuild(folder, progress, record=load_datapath(folder))
 
 
-def _compared(robot: Any, region: Any, request: dict[str, Any], progress: ProgressLine) -> str:
+def _compared(robot: Any, region: Any, request: dict[str, Any], progress: TerminalProgress) -> str:
     """Return the comparison as a text. Raise UsageError if an option says more than functions and interval."""
     from dynagate.hw.plan.together import compare
 
@@ -124,7 +126,7 @@ def _compared(robot: Any, region: Any, request: dict[str, Any], progress: Progre
     return compare(robot, name, ii=request["ii"], region=region, progress=progress).text()
 
 
-def _check_compared(subject: Subject) -> None:
+def _check_compared(subject: ReportSubject) -> None:
     """Raise UsageError for a comparison of a folder, of one function, or with options of a single design."""
     if subject.compare is None:
         raise click.UsageError("--show together needs a robot, not the folder of a design")
@@ -201,7 +203,7 @@ class ReportOptions:
 @design_argument
 @options_of(ReportOptions)
 @seed_option
-def report(subject: Subject, options: ReportOptions, seed: int) -> None:
+def report(subject: ReportSubject, options: ReportOptions, seed: int) -> None:
     """Show a design: its page, its schedule, its waveforms, or what several functions cost in one datapath.
 
     The argument is the folder of a design, or a robot, which is built first.
@@ -211,18 +213,18 @@ def report(subject: Subject, options: ReportOptions, seed: int) -> None:
     schedule  when each pass works, and the chain of pivots cycle by cycle; with --output or --open a drawing
     waves     what every node does, as a VCD file, with a GTKWave file that groups nodes by pass and link
     together  what datapaths of single functions of ROBOT cost, and one of all of them"""
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
 
     show, opened = options.show, options.opened
     output = _checked_output(options.output, show, opened)
     if show == "together":
         _check_compared(subject)
         assert subject.compare is not None
-        with ProgressLine() as progress:
+        with TerminalProgress() as progress:
             text = subject.compare(progress)
         click.echo(text)
         return
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         built = subject.build(progress)
         if show == "page":
             _write_page(built, output, opened, progress)
@@ -232,7 +234,7 @@ def report(subject: Subject, options: ReportOptions, seed: int) -> None:
         _print_schedule(built, output, opened)
 
 
-def _write_page(built: Design[Pipeline], output: Path | None, opened: bool, progress: ProgressLine) -> None:
+def _write_page(built: Design[Pipeline], output: Path | None, opened: bool, progress: TerminalProgress) -> None:
     progress("drawing the page")
     from dynagate.views.page import page
 
@@ -252,7 +254,9 @@ def _print_schedule(built: Design[Pipeline], output: Path | None, opened: bool) 
         shown(target, opened=opened)
 
 
-def _write_waves(built: Design[Pipeline], output: Path | None, samples: int, seed: int, progress: ProgressLine) -> None:
+def _write_waves(
+    built: Design[Pipeline], output: Path | None, samples: int, seed: int, progress: TerminalProgress
+) -> None:
     progress(f"simulating {samples} samples")
     from dynagate.sim.waveform import write_waves
 

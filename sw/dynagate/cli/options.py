@@ -17,7 +17,7 @@ from dynagate.base.nearest import nearest
 from dynagate.base.option import option
 from dynagate.cli import parameters
 from dynagate.cli.fields import Command, field_option, with_options
-from dynagate.cli.parameters import BoardOrFile, Named, Value, count, mapping, one_or_named
+from dynagate.cli.parameters import BoardOrFile, NamedNumber, NumberType, count, mapping, one_or_named
 from dynagate.cli.robot import refuse_without
 from dynagate.dynamics import (
     ALIASES,
@@ -26,7 +26,7 @@ from dynagate.dynamics import (
     LISTED,
     ROLLOUT,
     TOGETHER,
-    Function,
+    FunctionRow,
     function,
 )
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
@@ -108,7 +108,7 @@ def _no_solver(value: str) -> str:
     return "" if name is None else f"'{name}' is a solver and no function; expected only its name: {expected}"
 
 
-class Functions(click.ParamType):
+class FunctionNames(click.ParamType):
     """A function's name, several with commas between them, or all."""
 
     name = "function"
@@ -137,7 +137,7 @@ class Functions(click.ParamType):
         return parameters.several([*LISTED, ALL], incomplete)
 
 
-def _functions_before(ctx: click.Context) -> list[Function]:
+def _functions_before(ctx: click.Context) -> list[FunctionRow]:
     """Return the functions that an incomplete command line names; all functions if it names none."""
     name = ctx.params.get("name")
     return [function(name)] if name else list(LISTED.values())
@@ -166,12 +166,12 @@ def _complete_link(ctx: click.Context, param: click.Parameter, incomplete: str) 
     return parameters.completions([link.name for link in parameters.links_before(ctx)], incomplete)
 
 
-class OneFunction(click.Choice[str]):
+class FunctionName(click.Choice[str]):
     """A listed function's name, or that of a function of one frame."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and (value in ALIASES or value.startswith(tuple(FRAME_FUNCTIONS))):
-            return Functions().convert(value, param, ctx)
+            return FunctionNames().convert(value, param, ctx)
         if isinstance(value, str) and (wrong := _no_solver(value)):
             self.fail(wrong, param, ctx)
         if isinstance(value, str) and value not in self.choices and (near := nearest(value, [*LISTED, *ALIASES])):
@@ -191,7 +191,7 @@ def function_option(text: str, *, several: bool = False, default: str | None = D
         "--function",
         "name",
         default=default,
-        type=Functions() if several else OneFunction(list(LISTED)),
+        type=FunctionNames() if several else FunctionName(list(LISTED)),
         metavar="FUNCTION",
         show_default=default is not None,
         help=f"{text}: {', '.join(LISTED)}{more}.",
@@ -222,7 +222,7 @@ class FormatOptions:
         (),
         name="--error",
         unit="[BLOCK=]ERROR",
-        type=Named(parameters.error_limit, "ERROR or BLOCK=ERROR with a number between 0 and 1", alone=True),
+        type=NamedNumber(parameters.error_limit, "ERROR or BLOCK=ERROR with a number between 0 and 1", alone=True),
         callback=mapping,
     )
     target: str | None = option(
@@ -233,11 +233,11 @@ class FormatOptions:
         "[default: 0.1]",
         None,
         unit="PART",
-        type=Value(parameters.real(lambda x: 0.0 <= x <= 1.0), "a number from 0 to 1"),
+        type=NumberType(parameters.real(lambda x: 0.0 <= x <= 1.0), "a number from 0 to 1"),
     )
     near_rest: bool = option("Keep the error for states near rest too, with --error.", False)
 
-    def check(self, formats: Path | None, function: Function) -> None:
+    def check(self, formats: Path | None, function: FunctionRow) -> None:
         """Raise an error if formats come from two places, or an error is that of a block that there is not."""
         places = (("--word", self.word), ("--error", self.errors), ("--formats", formats))
         named = [name for name, value in places if value]
@@ -277,7 +277,7 @@ class PlanOptions:
         "Add this many pipeline registers after each product or sum.",
         (),
         unit="multiply=N | add=N",
-        type=Named(
+        type=NamedNumber(
             parameters.whole(0, MOST_STAGES),
             f"multiply=N or add=N, N a whole number from 0 to {MOST_STAGES}",
             names=("multiply", "add"),
@@ -455,7 +455,7 @@ def outputs_option(command: Command) -> Command:
     )
 
 
-def _check_outputs(row: Function, outputs: Sequence[str]) -> None:
+def _check_outputs(row: FunctionRow, outputs: Sequence[str]) -> None:
     if row.parts:
         raise click.UsageError(f"--outputs of several functions ({row.name}); expected --function with fewer of them")
     known = [argument.name for argument in row.outputs]
@@ -467,7 +467,7 @@ def _check_outputs(row: Function, outputs: Sequence[str]) -> None:
             )
 
 
-def _forms(functions: Sequence[Function]) -> list[str]:
+def _forms(functions: Sequence[FunctionRow]) -> list[str]:
     """The names of the forms of some functions, each once, loops over links the last."""
     from dynagate.dynamics.functions.record import SCAN, SCANS
 
@@ -475,7 +475,7 @@ def _forms(functions: Sequence[Function]) -> list[str]:
     return [*forms, SCAN] if any(row.name in SCANS for row in functions) else forms
 
 
-def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dict[str, Any]) -> None:
+def _check_algorithm(robot: Robot, functions: Sequence[FunctionRow], algorithm: dict[str, Any]) -> None:
     """Raises BadParameter: none of the functions has this form or option, or the robot no such link."""
     forms = _forms(functions)
     form = algorithm.get("form")
@@ -501,7 +501,7 @@ def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dic
     _check_forces(robot, functions, [of_text(force) for force in algorithm.get("forces", ())])
 
 
-def _check_forces(robot: Robot, functions: Sequence[Function], forces: Sequence[Force]) -> None:
+def _check_forces(robot: Robot, functions: Sequence[FunctionRow], forces: Sequence[Force]) -> None:
     """Raise BadParameter if no function has one of the forces, or the robot's file lacks the friction to read."""
     try:
         check_forces(forces)

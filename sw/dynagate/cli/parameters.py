@@ -52,7 +52,7 @@ finite, positive = real(lambda x: True), real(lambda x: x > 0.0)
 error_limit = real(lambda x: 0.0 < x < 1.0)
 
 
-class Value(click.ParamType):
+class NumberType(click.ParamType):
     """A single number. expected: which, in words."""
 
     name = "number"
@@ -67,9 +67,9 @@ class Value(click.ParamType):
         return self.fail(f"{value}; expected {self.expected}", param, ctx) if number is None else number
 
 
-def count(most: int, least: int = 1) -> Value:
+def count(most: int, least: int = 1) -> NumberType:
     """A whole number from least to most."""
-    return Value(whole(least, most), f"a whole number from {least} to {most}")
+    return NumberType(whole(least, most), f"a whole number from {least} to {most}")
 
 
 class BoardOrFile(click.ParamType):
@@ -90,7 +90,7 @@ class BoardOrFile(click.ParamType):
         return self._named.shell_complete(ctx, param, incomplete)
 
 
-class Named(click.ParamType):
+class NamedNumber(click.ParamType):
     """NAME=NUMBER -> (name, number). names: those that there are, any unless given. alone: a number without a name is
     taken too, under the empty one. Several make a mapping by `mapping`."""
 
@@ -116,8 +116,8 @@ class Named(click.ParamType):
 
 
 def mapping(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Callback of repeated options of type `Named`: numbers by name, each name once, and no name together with a number
-    for all.
+    """Callback of repeated options of type `NamedNumber`: numbers by name, each name once, and no name together with a
+    number for all.
     """
     numbers = dict(pairs)
     for name in numbers:

@@ -15,7 +15,7 @@ MOST = 8
 """Steps that the end names, those that took longest."""
 
 
-class ProgressLine(progress.ProgressLine):
+class TerminalProgress(progress.ProgressLine):
     """Call with what is about to happen; the step before is then done.
 
     A terminal shows the running step with its elapsed seconds. A log gets one line when it starts, and one at the end

@@ -18,7 +18,7 @@ from dynagate.base.option import option
 from dynagate.cli import parameters
 from dynagate.cli.errors import as_options
 from dynagate.cli.fields import Command, options_of, with_options
-from dynagate.cli.parameters import Named, Value, mapping, one_or_named
+from dynagate.cli.parameters import NamedNumber, NumberType, mapping, one_or_named
 from dynagate.graph.region import LimitError, Region
 from dynagate.robot import Robot, RobotWarning
 from dynagate.robot.constraint import CONTACTS, LOOPS
@@ -65,7 +65,7 @@ class Contacts(click.ParamType):
         return contacts
 
 
-class Loop(Contacts):
+class LoopOption(Contacts):
     """FRAME,FRAME or FRAME,FRAME=KIND -> (frame, frame, kind)."""
 
     name = "loop"
@@ -88,7 +88,7 @@ class ReadOptions:
         "Hold this joint at a position, rad or m (repeatable).",
         (),
         unit="JOINT=POSITION",
-        type=Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
+        type=NamedNumber(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
         callback=mapping,
     )
     ignore_friction: bool = option("Leave out Coulomb friction.", False)
@@ -97,7 +97,7 @@ class ReadOptions:
         "Round rotations that are within this angle of a right angle, such as 1e-5 for a file with 1.5708.",
         None,
         unit="RAD",
-        type=Value(parameters.real(lambda x: 0.0 < x < 0.1), "an angle above 0 and below 0.1 rad"),
+        type=NumberType(parameters.real(lambda x: 0.0 < x < 0.1), "an angle above 0 and below 0.1 rad"),
     )
     unlimited: bool = option("Let joints without position limits turn from -π to π.", False)
     lax: bool = option("Read XML with small errors.", False)
@@ -135,13 +135,13 @@ class CarriedOptions:
         "Tie two frames or links to each other in the constrained functions (repeatable).",
         (),
         unit="FRAME,FRAME[=fixed|hinge]",
-        type=Loop(),
+        type=LoopOption(),
     )
     compliance: float | None = option(
         "Let contacts and loops give way by this much, 1/kg, if they hold a direction twice.",
         None,
         unit="NUMBER",
-        type=Value(parameters.positive, "a number above 0"),
+        type=NumberType(parameters.positive, "a number above 0"),
     )
 
     def __post_init__(self) -> None:
@@ -157,11 +157,11 @@ class CarriedOptions:
         return robot
 
 
-def _limit() -> Named:
-    return Named(parameters.positive, "LIMIT or JOINT=LIMIT with a number above 0", alone=True)
+def _limit() -> NamedNumber:
+    return NamedNumber(parameters.positive, "LIMIT or JOINT=LIMIT with a number above 0", alone=True)
 
 
-class _Effort(Named):
+class _Effort(NamedNumber):
     """A limit, or "limits" for the effort limits of the file."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import click
 
 from dynagate.cli import parameters
 from dynagate.cli.fields import Command, field_option, with_options
-from dynagate.cli.parameters import Value, count
+from dynagate.cli.parameters import NumberType, count
 from dynagate.dynamics import ROLLOUT, function
 from dynagate.forces.options import AlgorithmOptions
 
@@ -58,10 +58,10 @@ def step_options(command: Command) -> Command:
 
     return with_options(
         checked,
-        field_option(AlgorithmOptions, "dt", type=Value(parameters.positive, "a number of more than 0")),
+        field_option(AlgorithmOptions, "dt", type=NumberType(parameters.positive, "a number of more than 0")),
         field_option(AlgorithmOptions, "integrator", type=IntegratorName()),
         field_option(AlgorithmOptions, "implicit_damping"),
-        field_option(AlgorithmOptions, "tolerance", type=Value(parameters.positive, "a number of more than 0")),
+        field_option(AlgorithmOptions, "tolerance", type=NumberType(parameters.positive, "a number of more than 0")),
         field_option(AlgorithmOptions, "linearize"),
         field_option(AlgorithmOptions, "variable_dt"),
     )

@@ -36,7 +36,7 @@ from dynagate.graph.region import Region
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.fixedpoint.wordlength.goal import Goal
     from dynagate.graph import Graph
 
@@ -58,9 +58,9 @@ TESTED_SPEED = 1.0
 def info(robot: Robot, region: Region, name: str | None, as_json: bool, algorithm: AlgorithmOptions) -> None:
     """Print what each function of ROBOT costs in each of its forms: operations, depth, float32 error."""
     from dynagate.cli.info import describe, table
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
 
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         rows = describe(robot, region, function=name, algorithm=algorithm, progress=progress)
     click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(robot, rows))
 
@@ -108,7 +108,7 @@ def emit(
     **formats: Any,
 ) -> None:
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.dynamics.functions.record import SCAN
     from dynagate.graph import trace
     from dynagate.graph.certificate import check_certificate
@@ -127,7 +127,7 @@ def emit(
         for other, value in unfit.items():
             if value:
                 raise click.UsageError(f"--form {SCAN} and {other} are both given; expected one")
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         progress(f"tracing {robot.name} {name}")
         if algorithm.form == SCAN:
             _write(folder, _scan(robot, name, options.cuda, algorithm))
@@ -171,7 +171,7 @@ def _scan(robot: Robot, name: str, cuda: bool, algorithm: AlgorithmOptions) -> d
 def _integers(
     graph: Graph,
     region: Region,
-    progress: ProgressLine,
+    progress: TerminalProgress,
     *,
     word: int,
     goal: Goal | None,
@@ -259,7 +259,7 @@ def bench(robot: Robot, region: Region, options: BenchOptions, output: BenchOutp
     from dynagate.bench.boards import board_rows, board_table
     from dynagate.bench.comparison import compare
     from dynagate.bench.cores import core_rows, core_table
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
 
     json_file, record_file = output.json_file, output.record_file
     if record_file and record_file.exists():
@@ -271,7 +271,7 @@ def bench(robot: Robot, region: Region, options: BenchOptions, output: BenchOutp
             as_read = json.loads(json.dumps(figures_so_far))
             _write_json(json_file, {**as_read, CHECKSUM: content_hash(as_read)})
 
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         if not boards_alone:
             result = compare(
                 robot,

@@ -74,13 +74,13 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
         raise click.UsageError("--word and --formats are both given; expected one: each decides the formats")
     if context.get_parameter_source("states") is not ParameterSource.COMMANDLINE:
         asked["states"] = STATES
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.forces.options import StepOptions
     from dynagate.host.report import Checks, report_solver
     from dynagate.host.report.solvers import Reaching
 
     each = StepOptions(asked["dt"] or DT, implicit_damping=asked["implicit_damping"])
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         report = report_solver(
             Reaching.of(function, region, knots, each, samples),
             asked["units"],

@@ -30,7 +30,7 @@ from dynagate.cli.options import (
     outputs_option,
 )
 from dynagate.cli.output import written_together
-from dynagate.cli.parameters import Named, Value, mapping
+from dynagate.cli.parameters import NamedNumber, NumberType, mapping
 from dynagate.cli.robot import check_joints, first_given, region_options, robot_options
 from dynagate.cli.solver import MOST_SAMPLES
 from dynagate.dynamics.steps.damping import robot_in_step
@@ -47,11 +47,11 @@ CONTROLLERS = ("derivatives", *SOLVERS)
 SAMPLES = 128
 """Default number of samples of a plan by MPPI."""
 POSTURE: dict[str, Any] = {
-    "type": Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
+    "type": NamedNumber(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
     "callback": mapping,
     "unit": "JOINT=POSITION",
 }
-PART = Value(parameters.error_limit, "a number between 0 and 1")
+PART = NumberType(parameters.error_limit, "a number between 0 and 1")
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class ClosedLoopOptions:
     seconds: float = option(
         "Reach the goal in this time.",
         1.0,
-        type=Value(parameters.real(lambda x: 0.1 <= x <= 60.0), "0.1 to 60 seconds"),
+        type=NumberType(parameters.real(lambda x: 0.1 <= x <= 60.0), "0.1 to 60 seconds"),
     )
     seed: int | None = option(
         "Draw the reach from this seed; the first that float64 reaches is used."
@@ -293,7 +293,7 @@ def closed_loop(robot: Robot, region: Region, options: ClosedLoopOptions) -> Non
     _check_posture("from", options.start, region)
     _check_posture("to", options.goal, region)
 
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.mpc.experiment import REACHES, exact, experiment, table
     from dynagate.mpc.problem import Reach
     from dynagate.mpc.reach import changed, find
@@ -302,7 +302,7 @@ def closed_loop(robot: Robot, region: Region, options: ClosedLoopOptions) -> Non
     seconds, seed = options.seconds, options.seed
     choices: dict[str, Any] = {"seconds": seconds, "start": options.start, "goal": options.goal}
     kept = REACHES.get(robot.name) if seed is None else None
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
         if kept is not None and len(kept.start) == robot.nv:
             reach, text = changed(robot, region, kept, **choices), f"the reach kept for {robot.name}, {seconds:g} s"
         else:

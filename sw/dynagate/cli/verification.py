@@ -59,10 +59,10 @@ def verify(folder: Path, options: VerifyOptions) -> None:
         raise click.BadParameter(f"no {FILE} in {folder}; {expected}", param_hint="FOLDER")
     if "verilator" in simulators:
         require_programs("'dynagate verify'", simulation_programs())
-    from dynagate.cli.progress import ProgressLine
+    from dynagate.cli.progress import TerminalProgress
     from dynagate.sim.verify import verify as verified
 
-    with ProgressLine() as progress:
+    with TerminalProgress() as progress:
 
         def drawn(place: Path) -> dict[str, Vectors]:
             from dynagate.hw.rebuild import rebuild

@@ -23,7 +23,7 @@ from dynagate.cli.fields import options_of
 from dynagate.cli.groups import command
 from dynagate.cli.look import shown
 from dynagate.cli.options import examples
-from dynagate.cli.parameters import Value
+from dynagate.cli.parameters import NumberType
 from dynagate.cli.robot import robot_options
 from dynagate.robot import Robot, robots
 
@@ -42,7 +42,7 @@ class ViewOptions:
         "Show the states this far apart in time.",
         0.02,
         unit="SECONDS",
-        type=Value(parameters.positive, "a number of more than 0"),
+        type=NumberType(parameters.positive, "a number of more than 0"),
     )
     theme: str = option(
         "Draw for a light or dark page; auto follows the reader's browser.", "auto", choices=("auto", "light", "dark")

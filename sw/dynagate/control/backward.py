@@ -13,7 +13,7 @@ from dynagate.control.cost import CostGraphs, Expansion
 from dynagate.control.forward import with_cost
 from dynagate.control.last_knot import OneUnit
 from dynagate.control.numbers import Floats
-from dynagate.control.riccati import Gains, Value, moved, regularized, riccati
+from dynagate.control.riccati import CostToGo, Gains, moved, regularized, riccati
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
 from dynagate.control.torque_bounds import FreeTorques
 from dynagate.dynamics.spatial import select, zeros
@@ -66,11 +66,11 @@ class Backward:
         def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
             reg = recording.input("reg_now", ())[()]
             cost = self.costs.final.expansion(recording, values)
-            return self._begun(Value(cost.by_x, regularized(cost.by_xx, reg)))
+            return self._begun(CostToGo(cost.by_x, regularized(cost.by_xx, reg)))
 
         return with_cost(self.costs, "end", True, record).named({"q": "q_last_new", "qd": "qd_last_new"}, {})
 
-    def _begun(self, value: Value) -> dict[str, Any]:
+    def _begun(self, value: CostToGo) -> dict[str, Any]:
         return self.unit.begun(value)
 
     def _derivatives(self, a: Array, b: Array) -> dict[str, Array]:
@@ -93,7 +93,7 @@ class Backward:
             slope, curvature = recording.input("slope", (nx,)), recording.input("curvature", (nx, nx), symmetric=True)
             a, b = recording.input("a", (nx, nx)), recording.input("b", (nx, nu))
             sums = {name: recording.input(name, ()) for name in ("reg_now", *SUMS.values())}
-            after = Value(slope, curvature)
+            after = CostToGo(slope, curvature)
             if semi:
                 unit = np.eye(n, nx).astype(object)
                 after, a, b = (
@@ -104,7 +104,7 @@ class Backward:
             cost = self._of_driven(self.costs.running.expansion(recording, values))
             held, reg = self.torques.held({"us_new": values["tau"]}), sums["reg_now"][()]
 
-            def solve(cost: Expansion, reg: Any) -> tuple[Value, Gains]:
+            def solve(cost: Expansion, reg: Any) -> tuple[CostToGo, Gains]:
                 return riccati(after, a, b, cost, reg, held, finite=self.numbers.finite)
 
             value, gains = self.unit.back(recording, solve, cost, reg)
@@ -135,7 +135,7 @@ class BlockedBackward(Backward):
     def _blocks(self) -> Blocked:
         return Blocked(2 * self.robot.nv, len(self.torques.driven))
 
-    def _begun(self, value: Value) -> dict[str, Any]:
+    def _begun(self, value: CostToGo) -> dict[str, Any]:
         return {"slope": self._blocks.rows(value.slope), "curvature": self._blocks.rows(value.curvature)}
 
     def _derivatives(self, a: Array, b: Array) -> dict[str, Array]:

@@ -31,7 +31,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.step import step_graph
-from dynagate.native.noise import Lines
+from dynagate.native.noise import NoiseLines
 from dynagate.robot import Robot
 
 RESULTS = {"mean_first": "tau", "mean_cost_next": "cost", "least_next": "least", "weight_next": "weight"}
@@ -67,7 +67,9 @@ class MppiOptions:
             check_count(name, getattr(self, name), MAX_SAMPLES)
         check_positive("temperature", self.temperature, "a cost of more than 0")
         object.__setattr__(self, "nodes", self.nodes or self.knots)
-        object.__setattr__(self, "scale", Lines(self.nodes, self.knots, self.spread * (2.0**FRAC / DEVIATION)).left[0])
+        object.__setattr__(
+            self, "scale", NoiseLines(self.nodes, self.knots, self.spread * (2.0**FRAC / DEVIATION)).left[0]
+        )
 
     @property
     def line(self) -> tuple[str, ...]:

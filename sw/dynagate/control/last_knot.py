@@ -17,7 +17,7 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.control.cost import CostGraphs, Expansion
 from dynagate.control.forward import with_cost
-from dynagate.control.riccati import Gains, Value
+from dynagate.control.riccati import CostToGo, Gains
 from dynagate.dynamics.spatial import symmetric
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
@@ -25,7 +25,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.linearized import linearized_step_graph
 
-Solve = Callable[[Expansion, Any], tuple[Value, Gains]]
+Solve = Callable[[Expansion, Any], tuple[CostToGo, Gains]]
 
 CHEAP = 1e-3
 """Torques cost little whose curvature is below this part of what the final cost gives them through a step."""
@@ -81,7 +81,7 @@ class OneUnit:
 
     carry: ClassVar[Mapping[str, str]] = {}
 
-    def begun(self, value: Value) -> dict[str, Any]:
+    def begun(self, value: CostToGo) -> dict[str, Any]:
         """Return the value of the last state, as `back` reads it."""
         return {"slope": value.slope, "curvature": value.curvature}
 
@@ -106,7 +106,7 @@ class LastUnit(OneUnit):
 
     carry: ClassVar[Mapping[str, str]] = CARRY
 
-    def begun(self, value: Value) -> dict[str, Any]:
+    def begun(self, value: CostToGo) -> dict[str, Any]:
         scaled = {"slope": value.slope * self.unit, "curvature": value.curvature * self.unit}
         return {**scaled, "unit": self.unit, "back": 1.0 / self.unit}
 

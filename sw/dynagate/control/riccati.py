@@ -22,7 +22,7 @@ from dynagate.graph.ops import BEYOND
 Held = Callable[[Array], Array]
 
 
-class Value(NamedTuple):
+class CostToGo(NamedTuple):
     """The cost to go about a state: its slope (nx,) and curvature (nx, nx)."""
 
     slope: Array
@@ -39,7 +39,7 @@ class Gains(NamedTuple):
     right: Any
 
 
-def moved(value: Value, dt: float) -> Value:
+def moved(value: CostToGo, dt: float) -> CostToGo:
     """The value of the state after a semi-implicit step, as that of (q, q̇⁺), of which q⁺ = q + dt q̇⁺."""
     n = len(value.slope) // 2
     curvature, slope = value.curvature, value.slope
@@ -48,7 +48,7 @@ def moved(value: Value, dt: float) -> Value:
         right = qv + qq * dt
         below = symmetric(lambda a, b: vv[a, b] + (qv[a, b] + qv[b, a]) * dt + qq[a, b] * (dt * dt), n)
         curved = np.block([[qq, right], [right.T, below]])
-        return Value(np.concatenate([slope[:n], slope[n:] + slope[:n] * dt]), curved)
+        return CostToGo(np.concatenate([slope[:n], slope[n:] + slope[:n] * dt]), curved)
 
 
 def regularized(matrix: Array, more: Any) -> Array:
@@ -60,7 +60,7 @@ def regularized(matrix: Array, more: Any) -> Array:
 
 
 def riccati(
-    value: Value,
+    value: CostToGo,
     a: Array,
     b: Array,
     cost: Expansion,
@@ -68,7 +68,7 @@ def riccati(
     held: Held | None = None,
     *,
     finite: bool = False,
-) -> tuple[Value, Gains]:
+) -> tuple[CostToGo, Gains]:
     """The value of a knot, and its gains. value: of the next state; a (nx, nx), b (nx, nu): its derivatives. finite:
     whether all numbers are.
 
@@ -87,7 +87,7 @@ def riccati(
         half, scaled = back.half, back.scaled
         curvature = regularized(symmetric(lambda i, j: by_xx[i, j] - scaled[:, i] @ half[:, j], nx), regularization)
         slope = array([by_x[i] - scaled[:, nx] @ half[:, i] for i in range(nx)])
-    return Value(slope, curvature), back.gains
+    return CostToGo(slope, curvature), back.gains
 
 
 class Feedback(NamedTuple):

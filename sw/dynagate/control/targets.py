@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     cost: Scalar
 
 
-class Part(NamedTuple):
+class TargetInput(NamedTuple):
     """An input of the loop that is part of a target's value. shape: its shape. index: its place in the value."""
 
     shape: tuple[int, ...]
@@ -63,9 +63,9 @@ class Target(ABC):
         """Name of the value that a call passes."""
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, TargetInput]:
         """Inputs of the loop that the value is split into, by name: the value itself, unless a class splits it."""
-        return {self.input: Part(self.shape, ...)}
+        return {self.input: TargetInput(self.shape, ...)}
 
     @property
     @abstractmethod
@@ -218,11 +218,11 @@ class FramePose(_FrameTarget):
         return FramePosition(self.frame, self.position), FrameRotation(self.frame, self.rotation)
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, TargetInput]:
         position, rotation = self._places
         return {
-            position.input: Part((3,), (slice(None), slice(3), 3)),
-            rotation.input: Part((3, 3), (slice(None), slice(3), slice(3))),
+            position.input: TargetInput((3,), (slice(None), slice(3), 3)),
+            rotation.input: TargetInput((3, 3), (slice(None), slice(3), slice(3))),
         }
 
     def rows(self, values: Mapping[str, Array]) -> list[tuple[float, Rows]]:
@@ -330,8 +330,8 @@ class CenterOfMass(Target):
         return "center_of_mass"
 
     @property
-    def parts(self) -> dict[str, Part]:
-        return {"center_of_mass_target": Part((3,), ...)}
+    def parts(self) -> dict[str, TargetInput]:
+        return {"center_of_mass_target": TargetInput((3,), ...)}
 
     @property
     def functions(self) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ Numbers = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Slot:
+class NumberSlot:
     """The place of a number in a sample."""
 
     bit: int
@@ -49,10 +49,10 @@ class Slot:
 class Codec:
     """The numbers of one side of a stream, each in a slot of its own."""
 
-    slots: tuple[Slot, ...]
+    slots: tuple[NumberSlot, ...]
     words: int
     """Words of a sample, without its tag."""
-    flag: Slot | None = None
+    flag: NumberSlot | None = None
     """The integer behind a result whose lowest bit is 1 if the result cannot be used."""
 
     def moved(self, words: Sequence[int]) -> Codec:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dynagate.design.design import DesignRecord, Field, Port, Stream
+from dynagate.design.design import DesignRecord, Field, Stream, StreamPort
 from dynagate.fixedpoint.assign import LARGEST_WORD
 from dynagate.graph.packing import ZERO
 
@@ -76,7 +76,7 @@ def format_faults(width: int, frac: int, widest: int = WIDEST) -> Iterator[str]:
         yield f"has frac {frac}; expected {-FINEST} to {FINEST}"
 
 
-def port_faults(port: Port, lowest: int, count: int) -> Iterator[str]:
+def port_faults(port: StreamPort, lowest: int, count: int) -> Iterator[str]:
     """Check a port. lowest: smallest field index that it may list. count: number of fields in the stream."""
     if any(size < 1 for size in port.shape) or math.prod(port.shape) != len(port.fields):
         yield f"{len(port.fields)} fields for shape {port.shape}"

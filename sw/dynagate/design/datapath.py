@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dynagate.design.codec import Codec
 from dynagate.design.consistent import format_faults, port_faults, repeated, stream_faults
-from dynagate.design.design import AxiStreams, Body, DesignRecord, Port, Sides, Stream, result_codec, slots
+from dynagate.design.design import AxiStreams, Body, DesignRecord, Sides, Stream, StreamPort, result_codec, slots
 from dynagate.design.ring import COMMAND
 from dynagate.design.words import (
     FLOAT32,
@@ -36,7 +36,7 @@ class DesignFunction:
     inputs: tuple[tuple[str, str], ...]
     limits: dict[str, tuple[tuple[float, float], ...]]
     latency: int
-    outputs: tuple[Port, ...]
+    outputs: tuple[StreamPort, ...]
     fields: tuple[int, ...]
 
 
@@ -170,7 +170,7 @@ class DatapathBody(Body):
 
 
 def _with_results(
-    design: DesignRecord[DatapathBody], fields: Sequence[int], ports: Sequence[Port]
+    design: DesignRecord[DatapathBody], fields: Sequence[int], ports: Sequence[StreamPort]
 ) -> DesignRecord[DatapathBody]:
     """Return the record with some of the output fields in results, in this order."""
     place = {k: n for n, k in enumerate(fields)}

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.structure import structured
 from dynagate.design.bodies import body_row
-from dynagate.design.codec import Codec, Slot
+from dynagate.design.codec import Codec, NumberSlot
 from dynagate.design.words import FIXED, FLOAT32, WORD, beats, number_of, words_of
 from dynagate.fixedpoint.format import Format
 
@@ -64,7 +64,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Port:
+class StreamPort:
     """A named array of fields, row-major; ZERO for an entry that is always zero and has no field. unit_vectors: (start,
     stop) of entries that have length 1 together. switches: whether its entries are 0 or 1.
     parameter: kind of a variable parameter, as in `graph.Port`."""
@@ -84,7 +84,7 @@ class Stream:
 
     bits: int
     fields: tuple[Field, ...]
-    ports: tuple[Port, ...]
+    ports: tuple[StreamPort, ...]
     overflow: int = 0
     scopes: tuple[str, ...] = ()
 
@@ -100,7 +100,7 @@ class Stream:
     @cached_property
     def codec(self) -> Codec:
         """The codec of payloads: an integer at the bits of each field."""
-        return Codec(tuple(Slot(field.lsb, field.format) for field in self.fields), self.words)
+        return Codec(tuple(NumberSlot(field.lsb, field.format) for field in self.fields), self.words)
 
 
 FLAG = Format(2, 0)
@@ -114,7 +114,7 @@ def result_codec(fields: Sequence[Field], word: str) -> Codec:
     if word != FIXED:
         return codec
     end = sum(widths)
-    return replace(codec, flag=Slot(end, FLAG, fill=WORD - end % WORD))
+    return replace(codec, flag=NumberSlot(end, FLAG, fill=WORD - end % WORD))
 
 
 def slots(fields: Sequence[Field], word: str, words: int) -> Codec:
@@ -122,7 +122,7 @@ def slots(fields: Sequence[Field], word: str, words: int) -> Codec:
     number = number_of(word)
     slots, bit = [], 0
     for each in fields:
-        slots.append(Slot(bit, each.format, number))
+        slots.append(NumberSlot(bit, each.format, number))
         bit += slots[-1].bits
     return Codec(tuple(slots), words)
 

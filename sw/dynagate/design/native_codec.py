@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.design.codec import Codec
-from dynagate.design.design import AxiStreams, DesignRecord, Port
+from dynagate.design.design import AxiStreams, DesignRecord, StreamPort
 from dynagate.design.words import FLOAT32, TAG_COUNT_MASK, WORD
 from dynagate.graph.packing import ZERO
 from dynagate.native.compile import C, library
-from dynagate.native.source import Source
+from dynagate.native.source import CSource
 
 NAME = "dynagate_words"
 TOOLCHAIN = replace(C, flags=(*C.flags, "-O3"))
@@ -71,7 +71,7 @@ int dynagate_take(float* const* out, const uint32_t* words, int64_t batch, uint3
 """
 
 
-def source(design: DesignRecord, axi: AxiStreams) -> Source:
+def source(design: DesignRecord, axi: AxiStreams) -> CSource:
     """The C of a design's streams."""
     text = TEXT.format(
         tables="\n".join(_tables(design)),
@@ -89,7 +89,7 @@ def source(design: DesignRecord, axi: AxiStreams) -> Source:
         some_nan=SOME_NAN,
         torn=TORN,
     )
-    return Source.of(NAME, {f"{NAME}.c": text})
+    return CSource.of(NAME, {f"{NAME}.c": text})
 
 
 def _tables(design: DesignRecord) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _fill(design: DesignRecord, axi: AxiStreams) -> Iterator[str]:
         yield "      } } \\"
 
 
-def _take(ports: Sequence[Port], codec: Codec) -> Iterator[str]:
+def _take(ports: Sequence[StreamPort], codec: Codec) -> Iterator[str]:
     for p, port in enumerate(ports):
         yield f"        float* y_{p} = out[{p}] + s * {len(port.fields)};"
         for start, word, count in _runs(port.fields, codec):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dynagate.base.storage import read_file
-from dynagate.design.codec import Codec, Slot, Words
+from dynagate.design.codec import Codec, NumberSlot, Words
 from dynagate.design.consistent import repeated, stream_faults
 from dynagate.design.design import FILE, REBUILD, Body, DesignError, DesignRecord, Field, Sides, Stream
 from dynagate.design.words import FIXED, FLOAT32, FLOAT64, LASTS, WIDTHS, WORD, number_of
@@ -149,14 +149,14 @@ class ProgramBody(Body):
         """
         number = number_of(self.stream_words)
 
-        def slot(field: Field, number: str | None = number) -> Slot:
-            return Slot(field.lsb, field.format, number, WORD)
+        def slot(field: Field, number: str | None = number) -> NumberSlot:
+            return NumberSlot(field.lsb, field.format, number, WORD)
 
         inputs = [slot(field, number if field.lsb else None) for field in design.input.fields]
         if self.loop is not None:
-            inputs.append(Slot(WORD * self.loop.start, Format(WORD, 0), number, WORD))
+            inputs.append(NumberSlot(WORD * self.loop.start, Format(WORD, 0), number, WORD))
         outputs = tuple(slot(field) for field in design.output.fields)
-        flag = Slot(design.output.overflow, Format(WORD, 0), None, WORD)
+        flag = NumberSlot(design.output.overflow, Format(WORD, 0), None, WORD)
         return Sides(Codec(tuple(inputs), design.input.words), Codec(outputs, design.output.words, flag))
 
     def faults(self, design: DesignRecord[ProgramBody]) -> Iterator[str]:

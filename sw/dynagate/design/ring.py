@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dynagate.design.design import WORD, AnyBody, DesignRecord, Field, Port, Sides
+from dynagate.design.design import WORD, AnyBody, DesignRecord, Field, Sides, StreamPort
 from dynagate.fixedpoint.format import Format
 
 FLAGS = ("start", "stop", "bad", "last")
@@ -28,7 +28,7 @@ def ring_design(design: DesignRecord[AnyBody]) -> DesignRecord[AnyBody]:
     flags = Field("_".join(FLAGS), source.bits, len(FLAGS), 0)
     tag = Field(TAG_PORT, flags.lsb + flags.width, WORD, 0)
     first = len(source.fields)
-    ports = Port(FLAGS_PORT, (), (first,)), Port(TAG_PORT, (), (first + 1,))
+    ports = StreamPort(FLAGS_PORT, (), (first,)), StreamPort(TAG_PORT, (), (first + 1,))
     payload = replace(source, bits=tag.lsb + WORD, fields=(*source.fields, flags, tag), ports=(*source.ports, *ports))
     results = replace(sink, bits=sink.bits + 2 + WORD, scopes=(*sink.scopes, FLAGGED))
     return replace(design, stream=Sides(payload, results))
@@ -38,7 +38,7 @@ def shell_design(design: DesignRecord[AnyBody]) -> DesignRecord[AnyBody]:
     """The design with the numbers that a step has on the AXI streams: an input `command` after the others."""
     source = design.input
     command = Field("command", source.bits, COMMAND.width, COMMAND.frac)
-    port = Port(command.signal, (), (len(source.fields),))
+    port = StreamPort(command.signal, (), (len(source.fields),))
     stream = replace(
         source,
         bits=source.bits + COMMAND.width,

@@ -21,7 +21,7 @@ from dynagate.dynamics.functions.lookup import (
     of_frame,
     requested,
 )
-from dynagate.dynamics.functions.record import CODE, EXTERNAL, TAU_OR_QDD, Function, Part
+from dynagate.dynamics.functions.record import CODE, EXTERNAL, TAU_OR_QDD, FunctionPart, FunctionRow
 from dynagate.dynamics.functions.spaces import SPACES, Argument, Space
 from dynagate.dynamics.tree import Tree, tree_of
 
@@ -44,8 +44,8 @@ __all__ = [
     "TAU_OR_QDD",
     "TOGETHER",
     "Argument",
-    "Function",
-    "Part",
+    "FunctionPart",
+    "FunctionRow",
     "Space",
     "Tree",
     "check_named",

@@ -20,7 +20,7 @@ SPEED = 0.01
 
 
 @dataclass(frozen=True)
-class Friction:
+class FrictionModel:
     """Friction of a robot. forces: F of each degree of freedom of the robot with all joints free, those that mimic
     others among them, N m or N; a scalar of a recording where it is an input. speed: s, rad/s or m/s."""
 
@@ -47,13 +47,13 @@ class Friction:
         return 1.0 / sqrt(rate * rate + self.speed * self.speed)
 
 
-def friction_in(robot: Robot) -> Friction | None:
+def friction_in(robot: Robot) -> FrictionModel | None:
     """Return the friction that a robot with free joints has in its functions (`Robot.with_friction`), or None."""
     forces = tuple(link.joint.friction for link in robot.links for _ in range(link.joint.nv))
-    return Friction(forces, robot.friction_speed) if robot.friction_speed and any(forces) else None
+    return FrictionModel(forces, robot.friction_speed) if robot.friction_speed and any(forces) else None
 
 
-FrictionOption = bool | float | Sequence[float] | Friction | None
+FrictionOption = bool | float | Sequence[float] | FrictionModel | None
 """True reads the friction from the robot's file. One number (N m or N) is that of every joint but floating ones;
 a sequence sets every degree of freedom. None, False and 0 leave friction out."""
 
@@ -66,7 +66,7 @@ def check_friction(friction: FrictionOption, speed: float) -> FrictionOption:
     """Return the option with its numbers as floats. Raise ArgumentError if a number is negative, not finite or above
     `LARGEST`, or the speed is not above 0."""
     number("friction has speed ", speed, SPEEDS)
-    if isinstance(friction, Friction | bool | None):
+    if isinstance(friction, FrictionModel | bool | None):
         return friction
     return one_or_each("friction has force ", friction, FORCES)
 
@@ -94,14 +94,14 @@ def per_dof(what: str, robot: Robot, value: float | Sequence[float]) -> list[flo
     return [0.0 if joint.kind.free else float(value) for joint, _, _ in robot.moving() for _ in range(joint.nv)]
 
 
-def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) -> Friction | None:
+def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) -> FrictionModel | None:
     """Return the friction of a robot's joints, None if no joint has any.
 
     Raises:
         ArgumentError: As `check_friction`, there are neither one nor nv numbers, or a number is too large.
     """
     friction = check_friction(friction, speed)
-    if friction is None or isinstance(friction, Friction):
+    if friction is None or isinstance(friction, FrictionModel):
         return friction
     free = robot.uncoupled()
     if friction is True:
@@ -113,7 +113,7 @@ def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) ->
             forces[d] = force
     if max(forces, default=0.0) > LARGEST:
         raise ArgumentError(f"friction of {max(forces):g}; expected at most {LARGEST:g} N m or N")
-    return Friction(tuple(forces), speed) if any(forces) else None
+    return FrictionModel(tuple(forces), speed) if any(forces) else None
 
 
 def warn_of_no_friction(robot: Robot, friction: FrictionOption) -> None:

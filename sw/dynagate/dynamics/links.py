@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dynagate.base.naming import label
-from dynagate.dynamics.friction import Friction
+from dynagate.dynamics.friction import FrictionModel
 from dynagate.dynamics.joint_motions import motion_of
-from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
+from dynagate.dynamics.spatial import Array, Inertia, Scalar, SpatialForce, SpatialMotion, array, cross, zeros
 from dynagate.dynamics.transforms import JointTransform
 from dynagate.robot.kinds import kind_of
 
 
-class Link:
+class TreeLink:
     """A link and its joint, over any scalar. Degrees of freedom are counted from 0 here.
 
     number: in the tree. kind: the joint's type. rotation (3, 3), origin (3,): pose of the joint's frame in the parent.
@@ -37,7 +37,7 @@ class Link:
         *,
         armature: Sequence[Scalar],
         damping: Sequence[Scalar],
-        friction: Friction | None,
+        friction: FrictionModel | None,
         turn_out: Array,
         moved: Scalar,
         base_acceleration: Array,
@@ -63,21 +63,21 @@ class Link:
         """Whether its joint leaves it all directions."""
         return kind_of(self.kind).free
 
-    def axis(self, d: int) -> Motion:
+    def axis(self, d: int) -> SpatialMotion:
         """S_d in the link's frame."""
-        axis = Motion(zeros(3), zeros(3))
+        axis = SpatialMotion(zeros(3), zeros(3))
         half, k = divmod(self.directions[d], 3)
         axis[half][k] = 1.0
         return axis
 
-    def along(self, d: int, force: Force) -> Scalar:
+    def along(self, d: int, force: SpatialForce) -> Scalar:
         """S_dᵀ f."""
         half, k = divmod(self.directions[d], 3)
         return force[half][k]
 
-    def motion(self, rates: Sequence[Scalar]) -> Motion:
+    def motion(self, rates: Sequence[Scalar]) -> SpatialMotion:
         """S times the joint's part of q̇ or q̈, in the link's frame."""
-        motion = Motion(zeros(3), zeros(3))
+        motion = SpatialMotion(zeros(3), zeros(3))
         for direction, rate in zip(self.directions, rates, strict=True):
             half, k = divmod(direction, 3)
             motion[half][k] = rate
@@ -88,11 +88,11 @@ class Link:
         damped = self.damping[d] * rate
         return damped if self.friction is None else damped + label(self.friction.torque(d, rate), "friction")
 
-    def outside(self, row: Sequence[Scalar]) -> Force:
+    def outside(self, row: Sequence[Scalar]) -> SpatialForce:
         """A force [moment; force] (6,) given in the link's frame as the robot's file has it, in the frame here."""
         values = array(list(row))
         moment, force = (self.turn_out.T @ values[part] for part in (slice(3), slice(3, 6)))
-        return Force(moment - cross(array([0.0, 0.0, self.moved]), force), force)
+        return SpatialForce(moment - cross(array([0.0, 0.0, self.moved]), force), force)
 
 
 PerLink = Any

@@ -11,12 +11,22 @@ import numpy as np
 
 from dynagate.base.exact import written
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.friction import SPEED, Friction, friction_in
-from dynagate.dynamics.links import Link
+from dynagate.dynamics.friction import SPEED, FrictionModel, friction_in
+from dynagate.dynamics.links import TreeLink
 from dynagate.dynamics.mimic import MimicMap
 from dynagate.dynamics.parameters import Overrides, Pose, Values, inertia_in
 from dynagate.dynamics.reduction import Body, Given, Varied, bodies, given_links, moved_frames, regrouped
-from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, exact_rotation, zeros
+from dynagate.dynamics.spatial import (
+    Array,
+    Inertia,
+    Scalar,
+    SpatialForce,
+    SpatialMotion,
+    array,
+    cross,
+    exact_rotation,
+    zeros,
+)
 from dynagate.robot.model import Robot
 from dynagate.robot.vectors import turn_z_to
 
@@ -60,7 +70,7 @@ class Model:
         *,
         reduced: bool = True,
         values: Values | None = None,
-        friction: Friction | None = None,
+        friction: FrictionModel | None = None,
     ) -> None:
         self.source, self._given, self._values = robot, robot.uncoupled(), values
         self._overrides = Overrides() if values is None else Overrides.of(robot, values)
@@ -97,14 +107,14 @@ class Model:
         self.friction = self._friction(friction)
         self.each_link = [self.link(i) for i in self.links]
 
-    def _friction(self, asked: Friction | None) -> Friction | None:
+    def _friction(self, asked: FrictionModel | None) -> FrictionModel | None:
         """Return the friction of the joints: the requested one or the robot's, with what is an input."""
         friction, varied = asked or friction_in(self._given), self._overrides.friction
         if not varied:
             return friction
         forces = friction.forces if friction else (0.0,) * self.nv
         speed = friction.speed if friction else self._given.friction_speed or SPEED
-        return Friction(tuple(varied.get(i, forces[d]) for d, i in enumerate(self.link_of)), speed)
+        return FrictionModel(tuple(varied.get(i, forces[d]) for d, i in enumerate(self.link_of)), speed)
 
     def ground_friction(self, own: Scalar) -> Scalar:
         """Return the input that replaces the friction of a contact law, or the law's own where it is no input."""
@@ -188,16 +198,16 @@ class Model:
             self._bodies[key] = bodies(self.robot, as_dipole, self._varied, self._given_links)
         return self._bodies[key]
 
-    def link(self, i: int) -> Link:
+    def link(self, i: int) -> TreeLink:
         """Return link i."""
         link, part = self.robot.links[i], self.dofs[i]
         rotation, origin = self._placed(i)
         friction = (
             None
             if self.friction is None
-            else Friction(self.friction.forces[part.start : part.stop], self.friction.speed)
+            else FrictionModel(self.friction.forces[part.start : part.stop], self.friction.speed)
         )
-        return Link(
+        return TreeLink(
             i,
             link.joint.type,
             rotation,
@@ -211,7 +221,7 @@ class Model:
             base_acceleration=self.base_acceleration,
         )
 
-    def joint_torque(self, d: int, force: Force, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> Scalar:
+    def joint_torque(self, d: int, force: SpatialForce, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> Scalar:
         """Return the torque of degree of freedom d for a force in its link's own frame, its resistance and its
         rotor.
         """
@@ -222,7 +232,7 @@ class Model:
         link, own = self._of(d)
         return link.resistance(own, qd[d])
 
-    def _of(self, d: int) -> tuple[Link, int]:
+    def _of(self, d: int) -> tuple[TreeLink, int]:
         """The link of degree of freedom d, and the number of d there."""
         i = self.link_of[d]
         return self.each_link[i], d - self.dofs[i].start
@@ -237,8 +247,8 @@ class Model:
             by_qd[d, d] = by_qd[d, d] + damping
         return by_qd
 
-    def external_force(self, i: int, external: Array) -> Force:
-        """Row i of the external forces (links, 6), as `Link.outside` takes it."""
+    def external_force(self, i: int, external: Array) -> SpatialForce:
+        """Row i of the external forces (links, 6), as `TreeLink.outside` takes it."""
         return self.each_link[i].outside(external[i])
 
     def point(self, i: int, position: Sequence[Scalar] | Array) -> Array:
@@ -250,24 +260,24 @@ class Model:
         link, own = self._of(d)
         return link.directions[own] >= 3
 
-    def along(self, d: int, force: Force) -> Scalar:
+    def along(self, d: int, force: SpatialForce) -> Scalar:
         """S_dᵀ f for a force in the own frame of d's link."""
         link, own = self._of(d)
         return link.along(own, force)
 
-    def axis(self, d: int) -> Motion:
+    def axis(self, d: int) -> SpatialMotion:
         """S_d in the own frame of d's link."""
         link, own = self._of(d)
         return link.axis(own)
 
-    def axis_at(self, d: int, rotation: Array, position: Array) -> Motion:
+    def axis_at(self, d: int, rotation: Array, position: Array) -> SpatialMotion:
         """S_d seen from a frame in which d's link has this pose."""
         link, own = self._of(d)
         half, k = divmod(link.directions[own], 3)
         along = rotation[:, k]
-        return Motion(zeros(3), along) if half else Motion(along, cross(position, along))
+        return SpatialMotion(zeros(3), along) if half else SpatialMotion(along, cross(position, along))
 
-    def joint_motion(self, i: int, rates: Sequence[Scalar]) -> Motion:
+    def joint_motion(self, i: int, rates: Sequence[Scalar]) -> SpatialMotion:
         """S_i times the joint's part of q̇ or q̈ (nv,), in link i's own frame."""
         return self.each_link[i].motion(rates[self.dofs[i].start : self.dofs[i].stop])
 

@@ -173,53 +173,53 @@ def inertia_from_second_moment(second: Array) -> Array:
     return array([[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]])
 
 
-class Motion(NamedTuple):
+class SpatialMotion(NamedTuple):
     """Spatial motion vector (angular, linear)."""
 
     angular: Array
     linear: Array
 
-    def __add__(self, other: Motion) -> Motion:  # type: ignore[override]
-        return Motion(self.angular + other.angular, self.linear + other.linear)
+    def __add__(self, other: SpatialMotion) -> SpatialMotion:  # type: ignore[override]
+        return SpatialMotion(self.angular + other.angular, self.linear + other.linear)
 
-    def scaled(self, s: Scalar) -> Motion:
-        return Motion(self.angular * s, self.linear * s)
+    def scaled(self, s: Scalar) -> SpatialMotion:
+        return SpatialMotion(self.angular * s, self.linear * s)
 
-    def cross(self, other: Motion) -> Motion:
+    def cross(self, other: SpatialMotion) -> SpatialMotion:
         """self × other, Featherstone 2008, eq. 2.31."""
-        return Motion(
+        return SpatialMotion(
             cross(self.angular, other.angular),
             cross(self.angular, other.linear) + cross(self.linear, other.angular),
         )
 
-    def cross_force(self, force: Force) -> Force:
+    def cross_force(self, force: SpatialForce) -> SpatialForce:
         """self ×* force, Featherstone 2008, eq. 2.32."""
-        return Force(
+        return SpatialForce(
             cross(self.angular, force.angular) + cross(self.linear, force.linear),
             cross(self.angular, force.linear),
         )
 
-    def dot(self, force: Force) -> Scalar:
+    def dot(self, force: SpatialForce) -> Scalar:
         return self.angular @ force.angular + self.linear @ force.linear
 
 
-class Force(NamedTuple):
+class SpatialForce(NamedTuple):
     """Spatial force vector (moment, force)."""
 
     angular: Array
     linear: Array
 
-    def __add__(self, other: Force) -> Force:  # type: ignore[override]
-        return Force(self.angular + other.angular, self.linear + other.linear)
+    def __add__(self, other: SpatialForce) -> SpatialForce:  # type: ignore[override]
+        return SpatialForce(self.angular + other.angular, self.linear + other.linear)
 
-    def scaled(self, s: Scalar) -> Force:
-        return Force(self.angular * s, self.linear * s)
+    def scaled(self, s: Scalar) -> SpatialForce:
+        return SpatialForce(self.angular * s, self.linear * s)
 
-    def __sub__(self, other: Force) -> Force:
-        return Force(self.angular - other.angular, self.linear - other.linear)
+    def __sub__(self, other: SpatialForce) -> SpatialForce:
+        return SpatialForce(self.angular - other.angular, self.linear - other.linear)
 
 
-ZERO_MOTION = Motion(zeros(3), zeros(3))
+ZERO_MOTION = SpatialMotion(zeros(3), zeros(3))
 
 
 class Inertia(NamedTuple):
@@ -233,9 +233,9 @@ class Inertia(NamedTuple):
         total = symmetric(lambda a, b: self.second[a, b] + other.second[a, b])
         return Inertia(self.mass + other.mass, self.first + other.first, total)
 
-    def __matmul__(self, motion: Motion) -> Force:
+    def __matmul__(self, motion: SpatialMotion) -> SpatialForce:
         rotational = inertia_from_second_moment(self.second)
-        return Force(
+        return SpatialForce(
             rotational @ motion.angular + cross(self.first, motion.linear),
             motion.linear * self.mass - cross(self.first, motion.angular),
         )

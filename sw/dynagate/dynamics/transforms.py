@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross, rotate_symmetric
+from dynagate.dynamics.spatial import Array, Scalar, SpatialForce, SpatialMotion, array, cross, rotate_symmetric
 
 
 class JointTransform(ABC):
@@ -33,14 +33,14 @@ class JointTransform(ABC):
     def inverse_after(self, rotation: Array) -> Array:
         """rotation @ Rᵀ."""
 
-    def motion_to_link(self, motion: Motion) -> Motion:
-        return Motion(
+    def motion_to_link(self, motion: SpatialMotion) -> SpatialMotion:
+        return SpatialMotion(
             self.to_link(motion.angular), self.to_link(motion.linear - cross(self.translation, motion.angular))
         )
 
-    def force_to_parent(self, force: Force) -> Force:
+    def force_to_parent(self, force: SpatialForce) -> SpatialForce:
         linear = self.to_parent(force.linear)
-        return Force(self.to_parent(force.angular) + cross(self.translation, linear), linear)
+        return SpatialForce(self.to_parent(force.angular) + cross(self.translation, linear), linear)
 
 
 class AxisTransform(JointTransform):

@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     converged: Flags
 
 
-class Batch:
+class EnvBatch:
     """Robots with one task.
 
     Args:

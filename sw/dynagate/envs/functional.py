@@ -21,14 +21,14 @@ from dynagate.integrators.feedback import BRAKE, STIFFNESS, TARGET, feedback_gra
 from dynagate.jax.functions import prepared
 from dynagate.jax.primitive import bind
 from dynagate.jax.rollouts import rollout
-from dynagate.operators.compute import CPU, Compiled
+from dynagate.operators.compute import CPU, CompiledCompute
 from dynagate.operators.operator import Operator
 
 if TYPE_CHECKING:
     from jax import Array
 
 
-class State(NamedTuple):
+class EnvState(NamedTuple):
     """A robot in an episode, (*leading, ...) each.
 
     q: configuration. qd: velocity. last_action: action before. drawn: gains, parameters and inputs of the episode by
@@ -43,7 +43,7 @@ class State(NamedTuple):
     count: Any
 
 
-class Step(NamedTuple):
+class EnvStep(NamedTuple):
     """Results of an action.
 
     state: after the action, or the begin of a new episode. observation, reward: of the action. done: whether its
@@ -51,7 +51,7 @@ class Step(NamedTuple):
     step of the simulation.
     """
 
-    state: State
+    state: EnvState
     observation: Any
     reward: Any
     done: Any
@@ -90,19 +90,19 @@ class FunctionalEnv:
         self._act, self._see = _operator(task, task.acting), _operator(task, task.seeing)
         self._pull = None if task.law is None else _operator(task, feedback_graph(task.robot, task.law))
 
-    def reset(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[EnvState, Array]:
         """Begin an episode, and return the state and the observation. key: of random numbers, one."""
         key, own = jax.random.split(key)
         draws = jax.random.uniform(own, (1, draws_of(self.task)), self._dtype)
         begun = {name: jnp.asarray(value, self._dtype)[0] for name, value in start(self.task, draws).items()}
         begun.pop("r", None)
         q, qd, last = (begun.pop(name) for name in ("q", "qd", "last_action"))
-        state = State(q, qd, last, begun, key, jnp.zeros((), jnp.int32))
+        state = EnvState(q, qd, last, begun, key, jnp.zeros((), jnp.int32))
         nothing = {"action": last, "last_action": last}
         seen = _called(self._see, {"q_next": q, "qd_next": qd, **nothing, **begun})
         return state, seen["observation"]
 
-    def step(self, state: State, action: Array) -> Step:
+    def step(self, state: EnvState, action: Array) -> EnvStep:
         """Do an action (joints,), from -1 to 1. An episode that has ended begins anew in the state."""
         task, drawn = self.task, state.drawn
         acted = _called(self._act, {"action": action})
@@ -123,14 +123,14 @@ class FunctionalEnv:
         diverged = ~(jnp.isfinite(q).all() & jnp.isfinite(qd).all())
         count = state.count + 1
         done = (seen["ends"] > 0.0).any() | diverged | (count >= task.episode)
-        going = State(q, qd, jnp.clip(action, -1.0, 1.0), drawn, state.key, count)
+        going = EnvState(q, qd, jnp.clip(action, -1.0, 1.0), drawn, state.key, count)
         begun, _ = self.reset(state.key)
         after = jax.tree.map(partial(_chosen, done), begun, going)
         reward = jnp.where(diverged, 0.0, seen["reward"])
         converged = ~diverged if task.contact is None else moved.converged.all()
-        return Step(after, jnp.nan_to_num(seen["observation"]), reward, done, diverged, converged)
+        return EnvStep(after, jnp.nan_to_num(seen["observation"]), reward, done, diverged, converged)
 
-    def observe(self, state: State) -> Array:
+    def observe(self, state: EnvState) -> Array:
         """Return the observation of a state that an episode begins with."""
         values = {"q_next": state.q, "qd_next": state.qd, "action": state.last_action, "last_action": state.last_action}
         return _called(self._see, {**values, **state.drawn})["observation"]
@@ -141,7 +141,7 @@ def _chosen(done: Any, begun: Any, going: Any) -> Any:
 
 
 def _operator(task: Task, graph: Graph) -> Operator:
-    return Operator(graph, task.robot, Compiled(graph, (CPU,)), lambda own: Compiled(own, (CPU,)))
+    return Operator(graph, task.robot, CompiledCompute(graph, (CPU,)), lambda own: CompiledCompute(own, (CPU,)))
 
 
 def _called(operator: Operator, values: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from dynagate.base.arguments import check_count, shown
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
-from dynagate.envs.batch import Batch
+from dynagate.envs.batch import EnvBatch
 from dynagate.envs.task import Task
 
 LARGEST = 1 << 22
@@ -65,7 +65,7 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_observation_space, self.single_action_space = _spaces(task)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.batch = Batch(task, num_envs, dtype=dtype, threads=threads)
+        self.batch = EnvBatch(task, num_envs, dtype=dtype, threads=threads)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Begin an episode in all environments. The same seed gives the same episodes."""

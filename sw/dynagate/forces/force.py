@@ -19,8 +19,8 @@ from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.dynamics.mimic import MimicMap
 from dynagate.dynamics.recursions.poses import Places, places, transmit
-from dynagate.dynamics.spatial import Array, Motion, Scalar, array, cross, zeros
-from dynagate.dynamics.spatial import Force as SpatialForce
+from dynagate.dynamics.spatial import Array, Scalar, SpatialMotion, array, cross, zeros
+from dynagate.dynamics.spatial import SpatialForce as SpatialForce
 from dynagate.dynamics.tree import Tree
 from dynagate.forces.checks import ForceError
 from dynagate.robot import Robot
@@ -116,17 +116,17 @@ class Now:
         return places(self.tree, self._mimic.configuration(list(self.q)))
 
     @cached_property
-    def motions(self) -> list[Motion]:
+    def motions(self) -> list[SpatialMotion]:
         """The velocity of every link, of the point at the base's origin, in base axes: rad/s and m/s."""
-        tree, motions = self.tree, list[Motion]()
+        tree, motions = self.tree, list[SpatialMotion]()
         for i in tree.links:
             with scope("moving", f"link{i}"):
                 parent = tree.parents[i]
-                motion = motions[parent] if parent >= 0 else Motion(zeros(3), zeros(3))
+                motion = motions[parent] if parent >= 0 else SpatialMotion(zeros(3), zeros(3))
                 for d in tree.dofs[i]:
                     rate = self.joint_rates[d]
                     axis = tree.axis_at(d, *self.poses[i])
-                    motion = Motion(
+                    motion = SpatialMotion(
                         motion.angular + _times(axis.angular, rate), motion.linear + _times(axis.linear, rate)
                     )
                 motions.append(motion)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import Function
-from dynagate.dynamics.friction import Friction as JointFriction
+from dynagate.dynamics import FunctionRow
+from dynagate.dynamics.friction import FrictionModel as JointFriction
 from dynagate.dynamics.friction import friction_of, warn_of_no_friction
 from dynagate.forces.compliant_contact import CompliantContact
 from dynagate.forces.contact import Contact, Plane, Point
@@ -67,7 +67,7 @@ def all_as_text(forces: object) -> tuple[str, ...]:
     return tuple(as_text(force) for force in all_of_text(forces))
 
 
-def joint_friction(robot: Robot, forces: object, function: Function | None = None) -> JointFriction | None:
+def joint_friction(robot: Robot, forces: object, function: FunctionRow | None = None) -> JointFriction | None:
     """Return the friction among forces, None without any.
 
     Args:
@@ -92,7 +92,7 @@ def joint_friction(robot: Robot, forces: object, function: Function | None = Non
     return friction_of(robot, rubbing[0].force, rubbing[0].speed) if rubbing else None
 
 
-def acting_friction(robot: Robot, forces: object, function: Function | None = None) -> tuple[Force, ...]:
+def acting_friction(robot: Robot, forces: object, function: FunctionRow | None = None) -> tuple[Force, ...]:
     """Return the friction among forces if it acts on a joint, else nothing. Arguments are those of `joint_friction`."""
     if joint_friction(robot, forces, function) is None:
         return ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from dynagate.graph.graph import Node, Operation
+from dynagate.graph.graph import HasOperands, Node
 
 Key = tuple[str, tuple[int, ...], float | None]
 
@@ -59,7 +59,7 @@ class GraphBuilder:
         return place
 
 
-def numbering(nodes: Sequence[Operation], first: Sequence[int], roots: Sequence[int]) -> dict[int, int]:
+def numbering(nodes: Sequence[HasOperands], first: Sequence[int], roots: Sequence[int]) -> dict[int, int]:
     """Node -> its number, of the nodes `first` and of all that the roots need: depth first, operands before readers."""
     order: dict[int, int] = {}
     for i in first:

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynagate.base.arrays import Array
-from dynagate.dynamics import CONSTRAINED_RESIDUAL, CONSTRAINED_SOLUTION, Function
+from dynagate.dynamics import CONSTRAINED_RESIDUAL, CONSTRAINED_SOLUTION, FunctionRow
 from dynagate.dynamics.spatial import zeros
 from dynagate.graph.derivatives import Derivative, output_values
 from dynagate.graph.graph import Graph
 from dynagate.graph.recorder import Recording
 from dynagate.robot import Robot
 
-Traced = Callable[[str | Function], Graph]
+Traced = Callable[[str | FunctionRow], Graph]
 """The graph of the robot's function, or of that of this name."""
 
 
@@ -49,7 +49,7 @@ class _Dynamics:
         """Return the directions δ of these inputs and of the robot's variable parameters, by input."""
         return {name: self.inputs[f"delta_{name}"] for name in (*names, *self.parameters)}
 
-    def at(self, function: str | Function, **inputs: Array) -> _Point:
+    def at(self, function: str | FunctionRow, **inputs: Array) -> _Point:
         """A function, or that of this name, at the recording's inputs but for these."""
         graph = self._traced(function)
         return _Point(Derivative(graph, self.robot), self.recording.replay(graph, {**self.inputs, **inputs}))

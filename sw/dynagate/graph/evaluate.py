@@ -87,7 +87,7 @@ SHARES = ("restitution",)
 """Inputs of functions that are from 0 to 1."""
 
 
-class Port(Protocol):
+class InputRange(Protocol):
     """Which numbers an input accepts: as in `graph.Port`."""
 
     @property
@@ -102,7 +102,7 @@ class Port(Protocol):
     def switches(self) -> bool: ...
 
 
-def check_entries(port: Port, flat: npt.NDArray[Any]) -> None:
+def check_entries(port: InputRange, flat: npt.NDArray[Any]) -> None:
     """Raises ValueError where entries of an input (batch, entries) are not what its port says of them."""
     check_unit_vectors(port.name, port.unit_vectors, flat)
     if port.switches:
@@ -114,7 +114,7 @@ def check_entries(port: Port, flat: npt.NDArray[Any]) -> None:
         _check_parameter(port, flat.real)
 
 
-def _check_parameter(port: Port, flat: npt.NDArray[Any]) -> None:
+def _check_parameter(port: InputRange, flat: npt.NDArray[Any]) -> None:
     """Raise EntryError at the first numbers that no robot has, such as a mass below 0."""
     if (wrong := wrong_entry(port.parameter, flat)) is None:
         return
@@ -126,7 +126,9 @@ def _check_parameter(port: Port, flat: npt.NDArray[Any]) -> None:
     raise EntryError(f"input '{port.name}' is {value} at {{at}}; expected {expected}", at)
 
 
-def _check_each(port: Port, flat: npt.NDArray[Any], accepted: npt.NDArray[np.bool_], text: str, expected: str) -> None:
+def _check_each(
+    port: InputRange, flat: npt.NDArray[Any], accepted: npt.NDArray[np.bool_], text: str, expected: str
+) -> None:
     """Raise EntryError at the first entry that is not accepted. text: format of the entry in the error."""
     wrong = np.argwhere(~accepted)
     if len(wrong):

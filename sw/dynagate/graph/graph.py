@@ -41,14 +41,14 @@ class Node:
         return self.op == "const" and self.constant == 0.0
 
 
-class Operation(Protocol):
+class HasOperands(Protocol):
     """An operation with operands: a node, or one that is recorded."""
 
     @property
     def args(self) -> tuple[int, ...]: ...
 
 
-def reaching(nodes: Sequence[Operation], roots: Iterable[int]) -> list[bool]:
+def reaching(nodes: Sequence[HasOperands], roots: Iterable[int]) -> list[bool]:
     """Return for each node whether one of the roots is it or depends on it."""
     live = [False] * len(nodes)
     for i in roots:
@@ -80,7 +80,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Counts:
+class OperationCounts:
     """Operations by kind. depth: the longest chain, every operation but negation counting one, sin/cos none."""
 
     mul: int
@@ -233,14 +233,14 @@ class Graph(Step):
         place = {scope: k for k, scope in enumerate(self.scopes)}
         return tuple(place[path[0]] for path in self.scope_paths)
 
-    def counts(self) -> Counts:
+    def counts(self) -> OperationCounts:
         """How many operations of each kind there are, and how many follow one another on the longest path."""
         kinds = Counter(OPS[node.op].counted for node in self.nodes)
         depth = [0] * len(self.nodes)
         for i, node in enumerate(self.nodes):
             cost = 0 if OPS[node.op].counted in ("", "neg", "trig") else 1
             depth[i] = cost + max((depth[a] for a in node.args), default=0)
-        return Counts(
+        return OperationCounts(
             **{kind: kinds[kind] for kind in {op.counted for op in OPS.values()} - {""}},
             depth=max((depth[i] for i in self.output_nodes), default=0),
         )

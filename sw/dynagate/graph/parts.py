@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from dynagate.base.arrays import Floats
-from dynagate.dynamics import ALL, CODE, Part, function
+from dynagate.dynamics import ALL, CODE, FunctionPart, function
 from dynagate.graph.graph import Graph, Port
 
 
-def parts_of(name: str) -> tuple[Part, ...]:
+def parts_of(name: str) -> tuple[FunctionPart, ...]:
     """The functions that a graph of this name computes together; none if it computes one, or one of no name."""
     return function(name).parts if name == ALL or "," in name else ()
 
 
-def needed(graph: Graph, part: Part) -> list[int]:
+def needed(graph: Graph, part: FunctionPart) -> list[int]:
     """The nodes that a function's outputs depend on, and its inputs, in the order of the graph."""
     names = [argument.name for argument in part.function.outputs]
     live = {i for port in graph.outputs if port.name in names for i in port.nodes}
@@ -39,7 +39,7 @@ def code_node(graph: Graph) -> int:
     return next(i for port in graph.inputs if port.name == CODE.name for i in port.nodes)
 
 
-def part_outputs(graph: Graph, part: Part) -> tuple[int, ...]:
+def part_outputs(graph: Graph, part: FunctionPart) -> tuple[int, ...]:
     """The numbers of a function's results, in its own order; the first one of all where its own are always zero, since
     a result has a number."""
     ports = {port.name: port.nodes for port in graph.outputs}
@@ -47,7 +47,7 @@ def part_outputs(graph: Graph, part: Part) -> tuple[int, ...]:
     return tuple(i for i in own if not graph.nodes[i].is_zero) or graph.result_nodes[:1]
 
 
-def part_graph(graph: Graph, part: Part) -> Graph:
+def part_graph(graph: Graph, part: FunctionPart) -> Graph:
     """Return the graph of one function: the nodes in `needed`, renumbered. The inputs have the function's own names;
     the code stays an input if nodes depend on it.
     """
@@ -59,16 +59,16 @@ def part_graph(graph: Graph, part: Part) -> Graph:
     return replace(whole, name=part.name, inputs=inputs, outputs=tuple(outputs[name] for name in names)).check()
 
 
-def with_code(part: Part, inputs: Mapping[str, Floats], count: int) -> dict[str, Floats]:
+def with_code(part: FunctionPart, inputs: Mapping[str, Floats], count: int) -> dict[str, Floats]:
     """Inputs of a function and the code that its samples bear, (count,)."""
     return {**inputs, CODE.name: np.full(count, float(part.code))}
 
 
-def kinds_of_samples(name: str) -> list[Part]:
+def kinds_of_samples(name: str) -> list[FunctionPart]:
     """Return the fewest functions whose samples include those of all: the first one of functions with the same
     inputs, and none whose inputs are a subset of another's.
     """
-    kept: list[Part] = []
+    kept: list[FunctionPart] = []
     for part in sorted(parts_of(name), key=lambda part: -len(part.inputs)):
         shared = {target for _, target in part.inputs}
         same = [other for other in kept if shared <= {target for _, target in other.inputs}]

@@ -20,7 +20,7 @@ from dynagate.graph.graph import Graph, Port
 from dynagate.graph.loop import Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.scan import PASSED, PASSING, Scan
-from dynagate.graph.scan_derivatives import Directions, of_link
+from dynagate.graph.scan_derivatives import ScanDirections, of_link
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, table
 from dynagate.robot import Robot
 
@@ -149,7 +149,7 @@ def _scan(scan: Scan, moving: Set[str], robot: Robot | None) -> Moved:
         inside |= more
     outputs = {port.name for port in scan.outputs} & moved
     reads, writes = (
-        [Directions.of(scan, port, rate_of(port.name), robot) for port in side if port.name in names]
+        [ScanDirections.of(scan, port, rate_of(port.name), robot) for port in side if port.name in names]
         for side, names in ((scan.inputs, inside), (scan.outputs, outputs))
     )
     return [

@@ -16,9 +16,9 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.largest import LARGEST_LIMIT, MAX_STATES, SMALLEST_LIMIT
 from dynagate.base.nearest import nearest
-from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
+from dynagate.dynamics import EXTERNAL, ROLLOUT, FunctionPart, function
 from dynagate.dynamics.configuration import normalized
-from dynagate.dynamics.friction import Friction
+from dynagate.dynamics.friction import FrictionModel
 from dynagate.forces import Force
 from dynagate.forces.listed import acting_friction, joint_friction
 from dynagate.graph import Graph, trace
@@ -276,7 +276,7 @@ class Region:
         return besides
 
     def _drawn(
-        self, kind: Kind, count: int, seed: int, rubs: Friction | None, external_forces: bool
+        self, kind: Kind, count: int, seed: int, rubs: FrictionModel | None, external_forces: bool
     ) -> dict[str, Floats]:
         """q, q̇, one of τ and q̈, and f_ext where it is an input."""
         random = np.random.default_rng(seed)
@@ -369,14 +369,14 @@ class Region:
 
 
 def part_states(
-    graph: Graph, part: Part, region: Region, count: int, seed: int, kind: Kind = "uniform"
+    graph: Graph, part: FunctionPart, region: Region, count: int, seed: int, kind: Kind = "uniform"
 ) -> dict[str, Floats]:
     """States of one of several functions, for the graph of its part."""
     inputs = with_code(part, region.states(graph, count, seed, kind), count)
     return {port.name: inputs[port.name] for port in graph.inputs}
 
 
-def limits_of(part: Part, region: Region) -> dict[str, list[tuple[float, float]]]:
+def limits_of(part: FunctionPart, region: Region) -> dict[str, list[tuple[float, float]]]:
     """(low, high) per entry of the inputs that a function shares with others under another name."""
     limits = {own: region.bounds(own) for own, shared in part.inputs if own != shared}
     return {own: bounds for own, bounds in limits.items() if bounds is not None}

@@ -42,7 +42,7 @@ entry that is 0 at a probe, as those of a robot at rest are, is not shown by it.
 Rule = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]
 
 
-class Difference(NamedTuple):
+class OutputDifference(NamedTuple):
     """An entry of an output that differs from the recording.
 
     text: where and by how much. certain: whether rounding cannot explain it.
@@ -54,7 +54,7 @@ class Difference(NamedTuple):
 
 def difference(
     graph: Graph, raw: Raw, inputs: Sequence[RecordedPort], outputs: Sequence[RecordedPort]
-) -> Difference | None:
+) -> OutputDifference | None:
     """Return how an output of the graph differs from the recording; None if all outputs are equal.
 
     An entry differs if rounding cannot explain its distance from the recording at any probe. It also differs if no
@@ -83,7 +83,7 @@ def difference(
     if wrong.any():
         where, p = (int(k) for k in np.argwhere(wrong)[0])
         name, entry = names[where]
-        return Difference(
+        return OutputDifference(
             f"entry {entry} of output '{name}' is {float(result.values[where, p]):.17g} where its recording has "
             f"{float(expected.values[where, p]):.17g}, with rounding errors of at most {float(bound[where, p]):.3g}",
             certain=True,
@@ -96,7 +96,7 @@ def difference(
             if a != b:
                 name, entry = names[int(k)]
                 text = f"entry {entry} of output '{name}' is hidden by rounding and is another function than recorded"
-                return Difference(text, certain=False)
+                return OutputDifference(text, certain=False)
     return None
 
 

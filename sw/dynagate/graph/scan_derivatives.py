@@ -36,7 +36,7 @@ def kept(scan: Scan, name: str) -> tuple[Scan, str]:
 
 
 @dataclass(frozen=True)
-class Directions:
+class ScanDirections:
     """Directions of a value of a scan, in a value of this name, with the part of each link at these places.
 
     shape: of a sample. Those of a configuration are along velocities.
@@ -47,7 +47,7 @@ class Directions:
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, scan: Scan, port: Port, name: str, robot: Robot | None) -> Directions:
+    def of(cls, scan: Scan, port: Port, name: str, robot: Robot | None) -> ScanDirections:
         """Return the directions of an input or output of a scan. robot: that of the scan, for configurations."""
         if robot is not None and port.unit_vectors:
             return cls(name, tuple(part.start for _, _, part in robot.slices()), (robot.nv,))
@@ -79,9 +79,9 @@ class ScanBack:
     forward: Scan
     robot: Robot
     came: str
-    seeds: Mapping[str, Directions]
-    before: Mapping[str, Directions]
-    after: Mapping[str, Directions]
+    seeds: Mapping[str, ScanDirections]
+    before: Mapping[str, ScanDirections]
+    after: Mapping[str, ScanDirections]
 
     def scan(self) -> Scan:
         forward, came = self.forward, self.came

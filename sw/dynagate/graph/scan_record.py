@@ -15,8 +15,8 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.dynamics import EXTERNAL, Argument, Tree
-from dynagate.dynamics.friction import Friction
-from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
+from dynagate.dynamics.friction import FrictionModel
+from dynagate.dynamics.links import Each, Links, Pass, TreeLink, Whole
 from dynagate.dynamics.recursions.articulated import ArticulatedInertia
 from dynagate.dynamics.spatial import Inertia, array, symmetric
 from dynagate.graph.graph import Graph, Port, reaching
@@ -259,7 +259,7 @@ class _Group:
         symbols = iter(body.passed)
         return {step: like(self.templates[step], symbols) for step in self.passes}
 
-    def _value(self, body: _Body, value: _Value, kind: _Kind, link: Link) -> Any:
+    def _value(self, body: _Body, value: _Value, kind: _Kind, link: TreeLink) -> Any:
         """A value of the link: what a step of this scan has computed, or symbols of what is kept."""
         if value in body.structures:
             return body.structures[value]
@@ -425,7 +425,7 @@ def _unit_vectors(value: _Value, type: str) -> tuple[tuple[int, int], ...]:
     return ((kind.nq - 4, kind.nq),) if value.name == "q" and kind.has_quaternion else ()
 
 
-def _numbers(link: Link, external: bool) -> list[float]:
+def _numbers(link: TreeLink, external: bool) -> list[float]:
     """Return the constants of a link that a body reads, in the order in which `_linked` unpacks them."""
     forces = [] if link.friction is None else list(link.friction.forces)
     parts = [link.rotation, link.origin, link.inertia, list(link.armature), list(link.damping), forces]
@@ -434,7 +434,7 @@ def _numbers(link: Link, external: bool) -> list[float]:
     return [float(number) for number in flat(parts)]
 
 
-def _linked(link: Link, numbers: Sequence[Any], external: bool) -> Link:
+def _linked(link: TreeLink, numbers: Sequence[Any], external: bool) -> TreeLink:
     """The link with other numbers."""
     friction = link.friction
     forces = [] if friction is None else list(friction.forces)
@@ -443,7 +443,7 @@ def _linked(link: Link, numbers: Sequence[Any], external: bool) -> Link:
         template += [link.turn_out, [link.moved]]
     rotation, origin, inertia, armature, damping, forces, *rest = like(template, iter(numbers))
     turn, moved = (rest[0], rest[1][0]) if external else (link.turn_out, link.moved)
-    return Link(
+    return TreeLink(
         0,
         link.kind,
         rotation,
@@ -451,7 +451,7 @@ def _linked(link: Link, numbers: Sequence[Any], external: bool) -> Link:
         inertia,
         armature=armature,
         damping=damping,
-        friction=None if friction is None else Friction(tuple(forces), friction.speed),
+        friction=None if friction is None else FrictionModel(tuple(forces), friction.speed),
         turn_out=turn,
         moved=moved,
         base_acceleration=link.base_acceleration,
@@ -463,7 +463,7 @@ class ScanOptions(NamedTuple):
     apart from others with its joint's type; None for nothing."""
 
     external: bool
-    friction: Friction | None
+    friction: FrictionModel | None
     marks: Callable[[Tree], Sequence[Hashable]] | None = None
 
 

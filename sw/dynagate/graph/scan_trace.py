@@ -10,7 +10,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import CONSTRAINED, Tree, function, tree_of
 from dynagate.dynamics.constraints import links as constraint_links
 from dynagate.dynamics.functions.record import SCAN, SCANS
-from dynagate.dynamics.links import Link, Links
+from dynagate.dynamics.links import Links, TreeLink
 from dynagate.dynamics.recursions import aba
 from dynagate.dynamics.recursions.invertible import check_invertible
 from dynagate.forces import Force
@@ -111,7 +111,7 @@ _DERIVED = {
 }
 
 
-def _negated(link: Link, values: Sequence[Any]) -> list[Any]:
+def _negated(link: TreeLink, values: Sequence[Any]) -> list[Any]:
     return [-value for value in values]
 
 

@@ -15,7 +15,7 @@ from dynagate.base.changed import of_call
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
-from dynagate.dynamics import EXTERNAL, Function, Tree, function, of_frame, tree_of
+from dynagate.dynamics import EXTERNAL, FunctionRow, Tree, function, of_frame, tree_of
 from dynagate.dynamics.friction import friction_in
 from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.forces import Force, Friction
@@ -34,7 +34,7 @@ from dynagate.robot.variable import check_inputs
 @explained
 def trace(
     robot: RobotOrName,
-    name: str | Function | Sequence[str],
+    name: str | FunctionRow | Sequence[str],
     options: AlgorithmOptions | None = None,
     *,
     form: str | None = None,
@@ -66,7 +66,7 @@ def trace(
     """
     name, chosen = _options(name, options, locals())
     robot = robot_of(robot)
-    algorithm = name if isinstance(name, Function) else function(name)
+    algorithm = name if isinstance(name, FunctionRow) else function(name)
     outputs = _chosen_outputs(algorithm, robot, chosen.outputs)
     check_inputs(robot, [*(argument.name for argument in algorithm.inputs), EXTERNAL.name, *CALLED])
     own = acting_friction(robot, chosen.forces, algorithm)
@@ -86,8 +86,8 @@ COMMON = ("outputs", "external_forces", "forces")
 
 
 def _options(
-    name: str | Function | Sequence[str], options: AlgorithmOptions | None, keywords: Mapping[str, Any]
-) -> tuple[str | Function | Sequence[str], AlgorithmOptions]:
+    name: str | FunctionRow | Sequence[str], options: AlgorithmOptions | None, keywords: Mapping[str, Any]
+) -> tuple[str | FunctionRow | Sequence[str], AlgorithmOptions]:
     """Return the name of a function, with its frame in it, and its options.
 
     Args:
@@ -115,14 +115,14 @@ _KEYWORDS = {
 _KEYWORDS.pop("progress")
 
 
-def _products(algorithm: Function, robot: Robot) -> dict[str, tuple[int, ...]]:
+def _products(algorithm: FunctionRow, robot: Robot) -> dict[str, tuple[int, ...]]:
     """Return the outputs by the robot's variable parameters of a function that is a VJP, with their shapes."""
     if not (algorithm.derivative_of and algorithm.name.endswith(VJP)):
         return {}
     return {f"vjp_{variable.input}": variable.shape for variable in robot.variables}
 
 
-def _chosen_outputs(algorithm: Function, robot: Robot, names: Sequence[str] | None) -> list[str]:
+def _chosen_outputs(algorithm: FunctionRow, robot: Robot, names: Sequence[str] | None) -> list[str]:
     """Return the names of the requested outputs, all for None. Raise ArgumentError: there is no such one."""
     products = _products(algorithm, robot)
     own = None if names is None or not products else [name for name in names if name not in products]
@@ -146,7 +146,7 @@ class _Asked(NamedTuple):
     """A request to trace. common: external forces and forces, options of all functions of a robot."""
 
     robot: Robot
-    algorithm: Function
+    algorithm: FunctionRow
     chosen: Sequence[str]
     options: dict[str, Any]
     common: _Common
@@ -200,8 +200,8 @@ def _recorded(asked: _Asked) -> Graph:
                 port = next(port for port in recording.ports if port.name == name)
                 recording.input(f"delta_{name}", values.shape, np.reshape(port.sizes, values.shape))
 
-        def traced(of: str | Function) -> Graph:
-            other = of if isinstance(of, Function) else function(of)
+        def traced(of: str | FunctionRow) -> Graph:
+            other = of if isinstance(of, FunctionRow) else function(of)
             same = options.get("form") in other.forms
             names = _chosen_outputs(other, robot, None)
             return _traced(asked._replace(algorithm=other, chosen=names, options=options if same else {}))

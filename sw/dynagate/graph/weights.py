@@ -21,7 +21,7 @@ from dynagate.graph.graph import Graph, Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.scan import Scan
-from dynagate.graph.scan_derivatives import Directions, ScanBack, kept
+from dynagate.graph.scan_derivatives import ScanBack, ScanDirections, kept
 from dynagate.graph.scopes import resolved
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, refused, table
 from dynagate.robot import Robot
@@ -173,15 +173,15 @@ class _Back:
             raise ArgumentError(f"scan '{scan.name}' in a sweep back without robot=; expected that of its links")
         robot = self.model
         seeds = {
-            port.name: Directions.of(scan, port, weights.pop(port.name), robot)
+            port.name: ScanDirections.of(scan, port, weights.pop(port.name), robot)
             for port in scan.outputs
             if port.name in weights
         }
         targets = [port for port in scan.inputs if port.name in self.moving]
         if not seeds or not targets:
             return scan, []
-        before = {p.name: Directions.of(scan, p, weights[p.name], robot) for p in targets if p.name in weights}
-        after = {port.name: Directions.of(scan, port, self.new(port.name), robot) for port in targets}
+        before = {p.name: ScanDirections.of(scan, p, weights[p.name], robot) for p in targets if p.name in weights}
+        after = {port.name: ScanDirections.of(scan, port, self.new(port.name), robot) for port in targets}
         weights |= {name: own.name for name, own in after.items()}
         forward, came = kept(scan, self.new(scan.name, "came"))
         return forward, [ScanBack(forward, robot, came, seeds, before, after).scan()]

@@ -10,11 +10,11 @@ from typing import Any
 from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError
 from dynagate.design.design import DesignRecord
-from dynagate.host.links import Link
+from dynagate.host.links import DeviceLink
 
 
 @dataclass(frozen=True)
-class Row:
+class LinkRow:
     """A kind of link; its class is imported when used.
 
     place: what follows the link's name, for errors. devices: patterns of the system's files for the boards. package: a
@@ -32,22 +32,22 @@ class Row:
 
 
 LINKS = {
-    "xdma": Row("dynagate.host.xdma_link", "XdmaLink", "/dev/xdma0", devices=("/dev/xdma*_user",)),
-    "pynq": Row(
+    "xdma": LinkRow("dynagate.host.xdma_link", "XdmaLink", "/dev/xdma0", devices=("/dev/xdma*_user",)),
+    "pynq": LinkRow(
         "dynagate.host.pynq_link",
         "PynqLink",
         "PATH.bit",
         package="pynq",
         install="on a PC: pip install 'dynagate[board]' --no-build-isolation, as docs/zynq.md explains",
     ),
-    "xrt": Row(
+    "xrt": LinkRow(
         "dynagate.host.xrt_link",
         "XrtLink",
         "PATH.xclbin",
         package="pyxrt",
         install="source /opt/xilinx/xrt/setup.sh",
     ),
-    "pcie": Row(
+    "pcie": LinkRow(
         "dynagate.host.pcie_link",
         "PcieLink",
         "FOLDER",
@@ -55,7 +55,7 @@ LINKS = {
         install="pip install 'dynagate[sim]' cocotbext-pcie",
         simulated=True,
     ),
-    "uart": Row(
+    "uart": LinkRow(
         "dynagate.host.uart_link",
         "UartLink",
         "/dev/ttyUSB0",
@@ -74,7 +74,7 @@ class LinkText:
     """The text of a link, taken apart and checked as far as that is possible without its package."""
 
     text: str
-    row: Row
+    row: LinkRow
     path: str
     options: dict[str, str]
 
@@ -99,7 +99,7 @@ class LinkText:
             options[option] = value
         return cls(text, LINKS[name], path, options)
 
-    def opened(self, design: DesignRecord) -> Link:
+    def opened(self, design: DesignRecord) -> DeviceLink:
         """Raises ArgumentError naming an option that the link does not take, and what the link raises."""
         link = getattr(importlib.import_module(self.row.module), self.row.name)
         return link(self.path, design, **self._options(link))

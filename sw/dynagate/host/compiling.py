@@ -19,7 +19,7 @@ from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.forces import Force
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.region import Region
-from dynagate.host.devices.board import Board
+from dynagate.host.devices.board import BoardExecutor
 from dynagate.host.devices.functions import check_form
 from dynagate.host.devices.options import FUNCTION, DeviceOptions, Kind
 from dynagate.host.devices.sim import Sim
@@ -154,7 +154,7 @@ def device_of(device: object, kinds: Sequence[Kind], options: Mapping[str, Any],
     if not isinstance(device, str | DeviceOptions):
         raise ArgumentTypeError(f"device={device!r:.60}; expected one of {', '.join(known)}")
     name = name_of(device)
-    if name in (Sim.name, Board.name) or spelled(name) in HARDWARE:
+    if name in (Sim.name, BoardExecutor.name) or spelled(name) in HARDWARE:
         link = "link='sim'" if name == Sim.name else "link=..."
         function = "function" if FUNCTION in kinds else f"'{ROLLOUT}'"
         raise ArgumentError(

@@ -20,7 +20,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams, DesignRecord
 from dynagate.design.files import DesignError
-from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
+from dynagate.host.links import DeviceError, DeviceLink, RegisterError, SilenceError
 from dynagate.hw.rtl.axi import PER_BATCH
 from dynagate.hw.rtl.regmap import BITS, REGISTERS, WRITE
 
@@ -54,7 +54,7 @@ class TimedOut(DeviceError):
     """A transfer did not end in the time that its driver gives it."""
 
 
-class DmaLink(Link):
+class DmaLink(DeviceLink):
     """A link whose transfers block. design: with an AXI shell whose TLAST ends a batch. timeout: seconds without a
     beat after which the device is taken for stuck. packet_bytes: at most in a transfer.
 

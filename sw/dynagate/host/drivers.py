@@ -19,7 +19,7 @@ from dynagate.design.design import DesignRecord, OneFunction
 from dynagate.design.files import DesignError
 from dynagate.design.native_codec import SOME_NAN, pointers, quick
 from dynagate.host.inputs import Arrays, check_finite, check_fits, check_range
-from dynagate.host.links import DeviceError, Link, Transfer, closed_on_failure
+from dynagate.host.links import BatchTiming, DeviceError, DeviceLink, closed_on_failure
 from dynagate.host.session import Session
 from dynagate.host.tags import COUNT_MASK, check_tags, tags_from
 from dynagate.host.words import StreamWords, pack_inputs, tag_words, unpack_outputs
@@ -98,7 +98,7 @@ class Driver(ABC):
         return None
 
     @property
-    def transfer(self) -> Transfer:
+    def transfer(self) -> BatchTiming:
         """Cycles of the batch that was read last."""
         return self.link.transfer
 
@@ -106,7 +106,7 @@ class Driver(ABC):
 class DatapathSession(Session):
     """A bare datapath behind a link."""
 
-    def __init__(self, design: DesignRecord, link: Link, *, shows_progress: bool = False) -> None:
+    def __init__(self, design: DesignRecord, link: DeviceLink, *, shows_progress: bool = False) -> None:
         table = {name: REGISTERS[name] for name in ("hash_low", "hash_high")}
         super().__init__(design, link, table, shows_progress=shows_progress)
 
@@ -173,7 +173,7 @@ def holes_text(counted: Counters) -> str:
 class ShellSession(Session):
     """An accelerator in its AXI shell. counters: of the last batch."""
 
-    def __init__(self, design: DesignRecord, link: Link, *, shows_progress: bool = False) -> None:
+    def __init__(self, design: DesignRecord, link: DeviceLink, *, shows_progress: bool = False) -> None:
         with closed_on_failure(link):
             if design.axi is None:
                 raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")

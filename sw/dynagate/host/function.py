@@ -17,16 +17,16 @@ from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
 from dynagate.base.largest import MAX_BATCH
 from dynagate.base.warned import warn
-from dynagate.graph.evaluate import Port
+from dynagate.graph.evaluate import InputRange
 from dynagate.graph.packing import unpacked
 from dynagate.host.bound import BoundCall, ShapeCache
 from dynagate.host.devices.face import Executor, Overflow, UnderWay
 from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
-from dynagate.host.links import OverflowedError, OverflowWarning, Transfer
+from dynagate.host.links import BatchTiming, OverflowedError, OverflowWarning
 from dynagate.host.opened import Opened
 from dynagate.host.pending import Pending
 from dynagate.host.results import Results
-from dynagate.host.single import Single, single
+from dynagate.host.single import SingleState, single
 from dynagate.native.gpu import on_gpu, unpacked_there
 
 MASK, RAISE = "mask", "raise"
@@ -88,7 +88,7 @@ class Function(Opened):
         self._chosen.clear()
         self.device, self.function, self.dtype = device, device.function, device.dtype
         self._names = tuple(port.name for port in device.inputs)
-        self._kept: ShapeCache[Single | None] = ShapeCache(1)
+        self._kept: ShapeCache[SingleState | None] = ShapeCache(1)
         overflow = RAISE if self._raises else MASK
         self.functions = {name: type(self)(each, overflow=overflow) for name, each in device.functions.items()}
 
@@ -480,7 +480,7 @@ class Function(Opened):
         return tuple(port.name for port in self.device.outputs)
 
     @property
-    def transfer(self) -> Transfer:
+    def transfer(self) -> BatchTiming:
         """Cycles that the last batch of any thread took; zeros where the device has no clock that can be seen."""
         return self.device.transfer
 
@@ -520,7 +520,7 @@ def _in_place(name: str, array: npt.NDArray[Any], leading: Leading) -> npt.NDArr
     return view
 
 
-def _check_changed(port: Port, array: npt.NDArray[Any], leading: Leading, before: Arrays) -> None:
+def _check_changed(port: InputRange, array: npt.NDArray[Any], leading: Leading, before: Arrays) -> None:
     """Check the numbers of an input as `check_values` does. before: by name, parameters of the robot that passed, which
     are not checked again while they stay the same."""
     if not port.parameter:

@@ -13,7 +13,7 @@ from dynagate.base.arguments import check_names, common_axes, exact_text, leadin
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.fixedpoint.format import Format, carried, quantize
 from dynagate.fixedpoint.models.model import Ranges
-from dynagate.graph.evaluate import SHARES, Port, check_entries
+from dynagate.graph.evaluate import SHARES, InputRange, check_entries
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -24,7 +24,7 @@ TOO_LARGE = "values became too large for {}; expected smaller inputs"
 
 
 def checked(
-    function: str, ports: Sequence[Port], inputs: Mapping[str, Any], *, in_place: bool = False
+    function: str, ports: Sequence[InputRange], inputs: Mapping[str, Any], *, in_place: bool = False
 ) -> tuple[Arrays, tuple[int, ...]]:
     """Return the inputs of a call as arrays (batch, *shape), and their leading axes.
 
@@ -64,7 +64,7 @@ def flat(array: npt.NDArray[Any], axes: int) -> npt.NDArray[Any]:
     return array if axes == 1 else array.reshape(math.prod(array.shape[:axes]), *array.shape[axes:])
 
 
-def check_values(port: Port, array: npt.NDArray[Any], leading: tuple[int, ...]) -> None:
+def check_values(port: InputRange, array: npt.NDArray[Any], leading: tuple[int, ...]) -> None:
     """Raises ValueError where entries of an input (batch, *shape) are not what its port says of them. leading: the axes
     of the batch, for the text."""
     if restricted(port):
@@ -74,7 +74,7 @@ def check_values(port: Port, array: npt.NDArray[Any], leading: tuple[int, ...]) 
             raise error.within(leading) from None
 
 
-def restricted(port: Port) -> bool:
+def restricted(port: InputRange) -> bool:
     """Whether some numbers are no values of an input."""
     return bool(port.unit_vectors) or port.switches or bool(port.parameter) or port.name in SHARES
 
@@ -116,7 +116,9 @@ def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.
             )
 
 
-def check_range(port: Port, k: int, column: npt.NDArray[np.float64], bounds: tuple[float, float], slack: float) -> None:
+def check_range(
+    port: InputRange, k: int, column: npt.NDArray[np.float64], bounds: tuple[float, float], slack: float
+) -> None:
     """Raise EntryError if entry k of an input, (batch,), is outside the values that its format was chosen for by more
     than slack. A limit that float32 has rounded away from 0 is inside."""
     low, high = bounds
@@ -131,7 +133,7 @@ def check_range(port: Port, k: int, column: npt.NDArray[np.float64], bounds: tup
         )
 
 
-def check_ranges(ports: Iterable[Port], ranges: Ranges, arrays: Arrays) -> None:
+def check_ranges(ports: Iterable[InputRange], ranges: Ranges, arrays: Arrays) -> None:
     """Raise EntryError if an entry of an input, (..., *shape), is outside the values that its format was chosen for.
 
     A value that a stream rounds must fit its format after that.
@@ -158,7 +160,12 @@ def check_fits(name: str, column: npt.NDArray[np.float64], fmt: Format, samples:
 
 
 def brought(
-    port: Port, k: int, column: npt.NDArray[np.float64], bounds: tuple[float, float], fmt: Format, number: str | None
+    port: InputRange,
+    k: int,
+    column: npt.NDArray[np.float64],
+    bounds: tuple[float, float],
+    fmt: Format,
+    number: str | None,
 ) -> npt.NDArray[np.float64]:
     """Entry k of an input, (batch,), as a stream of this type brings it. Raises ValueError: as `check_range` and, where
     a stream rounds it, as `check_fits`."""

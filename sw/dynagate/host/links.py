@@ -37,7 +37,7 @@ class SilenceError(DeviceError):
 
 
 @dataclass(frozen=True)
-class Transfer:
+class BatchTiming:
     """Timing of a batch, in cycles of the device's clock.
 
     latency: first beat in to first beat out. per_sample: cycles between acceptances, averaged over the batch; 0 if the
@@ -48,7 +48,7 @@ class Transfer:
     per_sample: float
 
 
-class Link(ABC):
+class DeviceLink(ABC):
     """An input stream, an output stream and registers, however they are reached.
 
     1. A beat is a row of 32-bit words, as many as the stream is wide. Samples are arrays (samples, beats, words).
@@ -121,13 +121,13 @@ class Link(ABC):
         return np.frombuffer(mmap.mmap(-1, size), np.uint32, math.prod(shape)).reshape(shape)
 
     @property
-    def transfer(self) -> Transfer:
+    def transfer(self) -> BatchTiming:
         """Cycles of the batch that was read last; zeros where the link sees no clock."""
-        return Transfer(0, 0.0)
+        return BatchTiming(0, 0.0)
 
 
 @contextmanager
-def closed_on_failure(link: Link) -> Iterator[Link]:
+def closed_on_failure(link: DeviceLink) -> Iterator[DeviceLink]:
     """Close the link if the block raises: the caller cannot close a link that was never returned."""
     try:
         yield link

@@ -15,12 +15,12 @@ from dynagate.base.progress import showing
 from dynagate.graph.loop import Loop
 from dynagate.host.bound import BoundCall, repeated
 from dynagate.host.compiling import device_of
-from dynagate.host.devices.fixed import Fixed
+from dynagate.host.devices.fixed import IntegerExecutor
 from dynagate.host.devices.integer_loop import IntegerLoop
-from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.devices.options import LOOP, DeviceOptions
 from dynagate.host.devices.sources import LoopSource
-from dynagate.host.links import Transfer
+from dynagate.host.links import BatchTiming
 from dynagate.host.opened import Opened
 from dynagate.robot import Robot
 
@@ -62,16 +62,16 @@ class LoopSolver(Opened):
             self._compute = self.opened(self.loop)
         self.dtype = self._compute.dtype
 
-    def opened(self, loop: Loop) -> Compute:
+    def opened(self, loop: Loop) -> LoopExecutor:
         """Return what computes a loop on the device."""
-        compute: Compute = self._chosen.open(LoopSource(loop, None))
+        compute: LoopExecutor = self._chosen.open(LoopSource(loop, None))
         return compute
 
     def in_fixed_point(self: Self, compute: IntegerLoop) -> Self:
         """Return a solver of the same problem that computes in fixed point. Closing one does not close the other."""
         solver = object.__new__(type(self))
         vars(solver).update({name: value for name, value in vars(self).items() if name not in OWNED})
-        solver._compute, solver.device, solver.dtype = compute, Fixed.name, compute.dtype
+        solver._compute, solver.device, solver.dtype = compute, IntegerExecutor.name, compute.dtype
         solver.overflows = compute.integers.overflows
         return solver
 
@@ -80,8 +80,8 @@ class LoopSolver(Opened):
         return tuple(each.name for each in fields(self.results))
 
     @property
-    def transfer(self) -> Transfer:
-        return Transfer(0, 0.0)
+    def transfer(self) -> BatchTiming:
+        return BatchTiming(0, 0.0)
 
     @abstractmethod
     def __call__(self, *args: Any, **options: Any) -> Any: ...

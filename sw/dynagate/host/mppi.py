@@ -158,7 +158,7 @@ class Mppi(Solver):
         )
         self.samples, self.iterations, self.seed = int(samples), int(iterations), int(seed)
         self.temperature = float(temperature)
-        self._lines = noise.Lines(int(nodes), int(knots), _spread(spread, self.robot.nv) / DEVIATION)
+        self._lines = noise.NoiseLines(int(nodes), int(knots), _spread(spread, self.robot.nv) / DEVIATION)
         self.draws = 0
         self.compile(lambda: sampled_loop(self.robot, cost, self.step, self.knots, self.joints, self.temperature))
 

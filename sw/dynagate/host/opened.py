@@ -12,8 +12,8 @@ import numpy as np
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.pickling import refuse_pickling
-from dynagate.host.links import DeviceError, Transfer
-from dynagate.host.pending import AHEAD, Pending, Stream
+from dynagate.host.links import BatchTiming, DeviceError
+from dynagate.host.pending import AHEAD, BatchStream, Pending
 
 Self = TypeVar("Self", bound="Opened")
 
@@ -45,7 +45,7 @@ class Opened(ABC):
 
     @property
     @abstractmethod
-    def transfer(self) -> Transfer:
+    def transfer(self) -> BatchTiming:
         """Cycles that the last call took; zeros where the device has no clock that can be seen."""
 
     @abstractmethod
@@ -74,12 +74,12 @@ class Opened(ABC):
         results = self(*args, **options)
         return Pending(self, lambda: results, lambda: True)
 
-    def stream(self, ahead: int = AHEAD) -> Stream:
+    def stream(self, ahead: int = AHEAD) -> BatchStream:
         """Many batches, one after the other, that overlap: conversion on the host, transfer and computation. ahead: how
         many are submitted before the results of the first are waited for. Raises ValueError: ahead is negative."""
         if ahead < 0:
             raise ArgumentError(f"a stream {ahead} batches ahead; expected 0 or more")
-        return Stream(self, ahead)
+        return BatchStream(self, ahead)
 
     def choosing(self, outputs: str | Sequence[str]) -> Opened:
         """Return the same with only some of its outputs, in their order. outputs: their names. Raises ValueError: it

@@ -25,7 +25,7 @@ from dynagate.host.devices.sources import DesignSource
 
 OPENERS: dict[tuple[Kind, str], Opener] = {
     (FUNCTION, "numpy"): Opener(numpy.Numpy, numpy.open_function, scans=True),
-    (FUNCTION, "fixed"): Opener(fixed.Fixed, fixed.open_function, scans=True),
+    (FUNCTION, "fixed"): Opener(fixed.IntegerExecutor, fixed.open_function, scans=True),
     (FUNCTION, "cpu"): Opener(cpu.Cpu, cpu.open_function, scans=True),
     (FUNCTION, "cuda"): Opener(cuda.Cuda, cuda.open_function, scans=True),
     (LOOP, "numpy"): Opener(numpy.LoopInNumpy, numpy.open_loop),
@@ -35,12 +35,12 @@ OPENERS: dict[tuple[Kind, str], Opener] = {
     (DESIGN, "numpy"): Opener(numpy.DesignInNumpy, numpy.open_design),
     (DESIGN, "fixed"): Opener(fixed.DesignInFixed, fixed.open_design),
     (DESIGN, "sim"): Opener(sim.Sim, sim.open_design),
-    (DESIGN, "board"): Opener(board.Board, board.open_design),
+    (DESIGN, "board"): Opener(board.BoardExecutor, board.open_design),
     (ROLLOUT_DESIGN, "fixed"): Opener(fixed.DesignInFixed, fixed.open_design),
     (ROLLOUT_DESIGN, "sim"): Opener(sim.Sim, sim.open_design),
-    (ROLLOUT_DESIGN, "board"): Opener(board.Board, board.open_design),
+    (ROLLOUT_DESIGN, "board"): Opener(board.BoardExecutor, board.open_design),
     (PROGRAM, "sim"): Opener(programs.ProgramOnSim, programs.open_sim),
-    (PROGRAM, "board"): Opener(board.Board, programs.open_board),
+    (PROGRAM, "board"): Opener(board.BoardExecutor, programs.open_board),
     (PROGRAM, "fixed"): Opener(fixed.DesignInFixed, programs.open_fixed),
     (PROGRAM, "numpy"): Opener(numpy.LoopInNumpy, programs.open_numpy),
 }

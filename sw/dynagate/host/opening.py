@@ -12,7 +12,7 @@ from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, showing
 from dynagate.design.rebuilt import robot_of
 from dynagate.host.device import Device, FunctionDevice
-from dynagate.host.devices.board import Board
+from dynagate.host.devices.board import BoardExecutor
 from dynagate.host.devices.sim import Sim
 from dynagate.host.devices.sources import DesignSource
 from dynagate.host.function import MASK, check_overflow
@@ -91,7 +91,7 @@ def open(
             shell = source.has_shell
         if shell is not None:
             options["shell"] = shell
-        if link is not None and name == Board.name:
+        if link is not None and name == BoardExecutor.name:
             options["link"] = link
         chosen, record = chosen_device(source.kind, name, options), source.record
         if not record.keeps_states:
@@ -117,7 +117,7 @@ def _name(device: str | None, link: str | None, known: list[str]) -> str:
     """Return the name of the device. Raise ArgumentError if there is no such device, or a link does not go with it."""
     if link is not None and not isinstance(link, str):
         raise ArgumentTypeError(f"link={link!r:.60}; expected a text such as 'sim' or 'uart:/dev/ttyUSB0'")
-    name = device or (Sim.name if link in (None, Sim.name) else Board.name)
+    name = device or (Sim.name if link in (None, Sim.name) else BoardExecutor.name)
     if name not in known:
         if any(name == each for _, each in OPENERS):
             raise ArgumentError(
@@ -125,7 +125,7 @@ def _name(device: str | None, link: str | None, known: list[str]) -> str:
                 f"dynagate.compile(robot, function) for code on a processor"
             )
         raise ArgumentError(f"device {name!r:.60}{nearest(name, known)}; expected one of {', '.join(known)}")
-    of_link = Sim.name if link == Sim.name else Board.name
+    of_link = Sim.name if link == Sim.name else BoardExecutor.name
     if link is not None and name != of_link:
         raise ArgumentError(f"device '{name}' with link='{link}'; expected device='{of_link}', or no device")
     return name

@@ -25,7 +25,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.process import python_command, python_environment
 from dynagate.design.codec import Words
 from dynagate.design.design import DesignRecord
-from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.links import BatchTiming, DeviceError
 from dynagate.host.xdma_link import System, XdmaLink
 from dynagate.sim.pcie.link import LinkCase
 from dynagate.sim.pcie.link import PcieRate as Lanes
@@ -90,12 +90,12 @@ class PcieLink(XdmaLink):
         return super()._transfer(which, file, data)
 
     @property
-    def transfer(self) -> Transfer:
+    def transfer(self) -> BatchTiming:
         """Timing of the batches since the link was last idle, in cycles of the device's clock: from the first
         doorbell to the last result in the host's memory, in all and for each sample.
         """
         first, last = self._times(anew=False)
-        return Transfer(round(last - first), (last - first) / max(self._samples, 1))
+        return BatchTiming(round(last - first), (last - first) / max(self._samples, 1))
 
     def _times(self, *, anew: bool) -> tuple[float, float]:
         first, last = self._asked("times", anew)

@@ -45,7 +45,7 @@ class Pending:
         return f"<Pending of {self._accelerator!r}, {'done' if self.done() else 'under way'}>"
 
 
-class Stream:
+class BatchStream:
     """Many batches through one accelerator, which computes while the host converts others. Use it as a context:
 
     with accelerator.stream() as stream:
@@ -70,7 +70,7 @@ class Stream:
         while pending:
             yield pending.popleft().result()
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> BatchStream:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:

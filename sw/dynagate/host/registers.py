@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dynagate.host.links import Link, RegisterError
+from dynagate.host.links import DeviceLink, RegisterError
 from dynagate.hw.rtl.regmap import WRITE, Register
 
 
@@ -15,7 +15,7 @@ class Registers:
     RegisterError with the names that are.
     """
 
-    def __init__(self, link: Link, table: Mapping[str, Register]) -> None:
+    def __init__(self, link: DeviceLink, table: Mapping[str, Register]) -> None:
         self._link, self.table = link, dict(table)
 
     def read(self, name: str) -> int:

@@ -14,7 +14,7 @@ from dynagate.design.ring import FLAGS_PORT, TAG_PORT, ring_design, shell_design
 from dynagate.fixedpoint.models.feedback import START, STOP
 from dynagate.host.drivers import DatapathDriver, DatapathSession, Driver, ShellDriver, ShellSession
 from dynagate.host.inputs import Arrays
-from dynagate.host.links import DeviceError, Link, closed_on_failure
+from dynagate.host.links import DeviceError, DeviceLink, closed_on_failure
 from dynagate.host.words import StreamWords
 
 Ints = npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ class DatapathRingDriver(RingDriver, DatapathDriver):
 
     @classmethod
     def opened(
-        cls, design: DesignRecord[DatapathBody], link: Link, *, shows_progress: bool = False
+        cls, design: DesignRecord[DatapathBody], link: DeviceLink, *, shows_progress: bool = False
     ) -> DatapathRingDriver:
         """Open a session with the ring of a design and return its driver."""
         session = DatapathSession(ring_design(design), link, shows_progress=shows_progress)
@@ -60,7 +60,9 @@ class ShellRingDriver(RingDriver, ShellDriver):
         self.words = StreamWords(self.design, self.axi, session.tags, native=False)
 
     @classmethod
-    def opened(cls, design: DesignRecord[DatapathBody], link: Link, *, shows_progress: bool = False) -> ShellRingDriver:
+    def opened(
+        cls, design: DesignRecord[DatapathBody], link: DeviceLink, *, shows_progress: bool = False
+    ) -> ShellRingDriver:
         """Open a session with the ring of a design and return its driver."""
         with closed_on_failure(link):
             return cls(ShellSession(shell_design(design), link, shows_progress=shows_progress))

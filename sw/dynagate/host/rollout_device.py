@@ -17,7 +17,7 @@ from dynagate.host.device import Device
 from dynagate.host.devices.face import Executor
 from dynagate.host.devices.turns import EVERY, STEPS, new_turns, shown
 from dynagate.host.inputs import check_ranges
-from dynagate.host.links import Transfer
+from dynagate.host.links import BatchTiming
 from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import OUTPUTS, Trajectories
 from dynagate.integrators.limits import LimitWatch
@@ -188,7 +188,7 @@ class RolloutDevice(Device):
         return counts.reshape(-1).astype(np.int64)
 
     @property
-    def transfer(self) -> Transfer:
+    def transfer(self) -> BatchTiming:
         """Cycles of the last call."""
         return self.device.transfer
 

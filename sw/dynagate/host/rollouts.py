@@ -30,11 +30,11 @@ from dynagate.graph.loop import Count, Loop
 from dynagate.graph.region import Region
 from dynagate.host.bound import BoundCall, ShapeCache, repeated
 from dynagate.host.compiling import check_robot, device_of
-from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.devices.options import LOOP, MOTION, DeviceOptions
 from dynagate.host.devices.sources import LoopSource, MotionSource
 from dynagate.host.inputs import check_values
-from dynagate.host.links import Transfer
+from dynagate.host.links import BatchTiming
 from dynagate.host.opened import Opened
 from dynagate.host.openers import ChosenDevice
 from dynagate.host.rollout_device import ARRAYS, RolloutDevice
@@ -198,7 +198,7 @@ class Rollout(Opened):
         return self._reversed.loop, self._reversed.kernel
 
     @cached_property
-    def _reversed(self) -> Compute:
+    def _reversed(self) -> LoopExecutor:
         if self.motion.failed and self.dtype != np.float64:
             raise ArgumentError(
                 f"dtype {self.dtype} of a gradient through {self.integrator.in_errors}; expected "
@@ -218,9 +218,9 @@ class Rollout(Opened):
         return ("q", "qd", "a", "b") if self._linearize else ("q", "qd")
 
     @property
-    def transfer(self) -> Transfer:
+    def transfer(self) -> BatchTiming:
         """Cycles of the last call, where a chip computes it."""
-        return Transfer(0, 0.0) if self.chip is None else self.chip.transfer
+        return BatchTiming(0, 0.0) if self.chip is None else self.chip.transfer
 
     def bind(self, *args: Any, **options: Any) -> BoundCall:
         """A call on the same arrays again and again, as `Opened.bind` says. args, options: as of a call."""
@@ -591,13 +591,13 @@ class Rollout(Opened):
                     f"input '{name}' of a force is missing; expected shape ({n},) or (..., {self.steps}, {n})"
                 )
 
-    def _computing(self, loop: Loop) -> Compute:
+    def _computing(self, loop: Loop) -> LoopExecutor:
         """Return the executor of a loop; a loop that states its number of iterations keeps it."""
         counted = isinstance(loop.stop, Count) and loop.stop.turns
         return self._open(loop, None if counted else self.steps)
 
-    def _open(self, loop: Loop, iterations: int | None) -> Compute:
-        compute: Compute = self._device.open(LoopSource(loop, iterations))
+    def _open(self, loop: Loop, iterations: int | None) -> LoopExecutor:
+        compute: LoopExecutor = self._device.open(LoopSource(loop, iterations))
         return compute
 
     def _checked(

@@ -13,7 +13,7 @@ from dynagate.base.forks import renew_in_child
 from dynagate.design.codec import Words
 from dynagate.design.design import DesignRecord
 from dynagate.design.files import DesignError
-from dynagate.host.links import DeviceError, Link, SilenceError, closed_on_failure
+from dynagate.host.links import DeviceError, DeviceLink, SilenceError, closed_on_failure
 from dynagate.host.registers import Registers
 from dynagate.host.tags import Tags
 from dynagate.host.transfers import TransferQueue
@@ -35,7 +35,7 @@ class Session(ABC):
     """
 
     def __init__(
-        self, design: DesignRecord, link: Link, table: Mapping[str, Register], *, shows_progress: bool = False
+        self, design: DesignRecord, link: DeviceLink, table: Mapping[str, Register], *, shows_progress: bool = False
     ) -> None:
         self.design, self.link, self.shows_progress = design, link, shows_progress
         self.registers = Registers(link, table)

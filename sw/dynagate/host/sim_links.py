@@ -20,7 +20,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.design.codec import Words
 from dynagate.design.design import DesignRecord
 from dynagate.design.files import DesignError
-from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError, Transfer
+from dynagate.host.links import BatchTiming, DeviceError, DeviceLink, RegisterError, SilenceError
 from dynagate.hw.rtl.axi import PER_SAMPLE
 from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS, OKAY, REGISTERS, SLVERR
 
@@ -99,7 +99,7 @@ def checked_pauses(pauses: Any, seed: object) -> tuple[float, float]:
     return gap, stall
 
 
-class _Simulated(Link):
+class _Simulated(DeviceLink):
     """pauses: chance per cycle, 0 to 1, that the source has nothing and that the sink is not ready; seed decides when.
     slowest: cycles that a sample may take, where these are more than IDLE_CYCLES.
 
@@ -244,11 +244,11 @@ class _Simulated(Link):
                 self._end()
 
     @property
-    def transfer(self) -> Transfer:
+    def transfer(self) -> BatchTiming:
         stream = self._stream
         samples = stream.sent // stream.in_sample
         span = stream.last_accept - stream.first_accept
-        return Transfer(stream.first_output - stream.first_accept, span / (samples - 1) if samples > 1 else 0.0)
+        return BatchTiming(stream.first_output - stream.first_accept, span / (samples - 1) if samples > 1 else 0.0)
 
 
 class SimLink(_Simulated):

@@ -14,7 +14,7 @@ from dynagate.host.inputs import Arrays, check_values
 from dynagate.host.results import Results
 
 
-class Single:
+class SingleState:
     """One state in arrays of the device's own, which it reads and writes in place. Hold the accelerator's lock around a
     call. device, call: what computes, and its bound call of `arrays` and `outputs`, each (1, *shape)."""
 
@@ -51,7 +51,7 @@ class Single:
             check_values(port, self._arrays[port.name], (1,))
 
 
-def single(device: Executor) -> Single | None:
+def single(device: Executor) -> SingleState | None:
     """A call of one state at a time; None where the device has none that is faster, or where some numbers are no values
     of an input in another way than that quaternions have length 1."""
     if (
@@ -63,4 +63,4 @@ def single(device: Executor) -> Single | None:
     arrays, outputs = device.new_inputs(1), device.new_outputs(1)
     device.clear(outputs)
     call = device.bound(arrays, outputs, 1)
-    return None if call is None else Single(device, arrays, outputs, call)
+    return None if call is None else SingleState(device, arrays, outputs, call)

@@ -35,7 +35,7 @@ from dynagate.host.bound import ShapeCache
 from dynagate.host.compiling import check_robot
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.integer_loop import IntegerLoop
-from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.joint_limits import joint_bounds_of
 from dynagate.host.loop_solver import LoopSolver
 from dynagate.host.problems import SHAPES, ProblemInput, Problems, Values
@@ -183,7 +183,7 @@ class Solver(LoopSolver):
         return [(part.start, part.stop) for part in self.robot.quaternions()]
 
     @cached_property
-    def _holding(self) -> Compute:
+    def _holding(self) -> LoopExecutor:
         return self.opened(holding_loop(self.robot))
 
     def held(self, q: Array) -> Array:

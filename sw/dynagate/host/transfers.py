@@ -9,7 +9,7 @@ from typing import Protocol
 
 from dynagate.design.codec import Words
 from dynagate.design.design import DesignRecord
-from dynagate.host.links import DeviceError, Link, SilenceError
+from dynagate.host.links import DeviceError, DeviceLink, SilenceError
 
 LINGER_S = 0.5
 """A thread without batches ends after so long; the next batch starts another."""
@@ -26,14 +26,14 @@ class BatchDriver(Protocol):
 class QueuedSession(Protocol):
     """The session of a queue, as the queue uses it."""
 
-    link: Link
+    link: DeviceLink
 
     def check_current(self, design: DesignRecord) -> None: ...
     def recover_from(self, error: BaseException) -> None: ...
     def state(self) -> str: ...
 
 
-class Batch:
+class TransferBatch:
     """Samples of a driver, and rows for their results. error: why there are none. done: set when there are results or
     an error."""
 
@@ -57,7 +57,7 @@ class TransferQueue:
     def __init__(self, session: QueuedSession) -> None:
         self._weak = weakref.ref(session)  # the session owns the queue and is freed without the collector's help
         self._changed = threading.Condition()
-        self._waiting, self._under_way = deque[Batch](), deque[Batch]()
+        self._waiting, self._under_way = deque[TransferBatch](), deque[TransferBatch]()
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -67,7 +67,7 @@ class TransferQueue:
         assert session is not None, "a queue outlived its session"
         return session
 
-    def put(self, batch: Batch) -> None:
+    def put(self, batch: TransferBatch) -> None:
         """Append a batch. Raise DeviceError if the device is closed, or has loaded another program."""
         with self._changed:
             if self._closed:
@@ -147,7 +147,7 @@ class TransferQueue:
                 self._under_way.popleft()
             batch.done.set()
 
-    def _entering(self, depth: int) -> Batch | None:
+    def _entering(self, depth: int) -> TransferBatch | None:
         """The next batch, which is under way from now on; None where none waits, or this many are under way."""
         with self._changed:
             if not self._waiting or len(self._under_way) >= depth:

@@ -15,7 +15,7 @@ from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams, DesignRecord
 from dynagate.design.files import DesignError
 from dynagate.design.words import WORD
-from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
+from dynagate.host.links import DeviceError, DeviceLink, RegisterError, SilenceError
 from dynagate.hw.rtl.frames import ANSWER, BAUD, NUMBERS, VERSION, Decoder, FrameKind, Refusal, SerialFrame
 from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS, OKAY, SLVERR
 
@@ -25,7 +25,7 @@ SLICE = 0.02
 """Seconds of a stream at a time: after it Python hears of Ctrl-C."""
 
 
-class UartLink(Link):
+class UartLink(DeviceLink):
     """An accelerator on a serial port.
 
     path: of the port, such as /dev/ttyUSB0 or COM4. baud: the line's, which the bitstream fixes. timeout: seconds after

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dynagate.design import native_codec
 from dynagate.design.codec import Words, row_bits
-from dynagate.design.design import AxiStreams, DesignRecord, Field, Port, Stream
+from dynagate.design.design import AxiStreams, DesignRecord, Field, Stream, StreamPort
 from dynagate.design.words import FIXED
 from dynagate.fixedpoint.format import carried
 from dynagate.fixedpoint.models.evaluate import EXACT, infinite
@@ -45,7 +45,7 @@ def pack_inputs(design: DesignRecord, arrays: Arrays, batch: int, numbers: Mappi
 
 
 def checked_values(
-    design: DesignRecord, ports: Sequence[Port], arrays: Arrays, batch: int, numbers: Mapping[str, str]
+    design: DesignRecord, ports: Sequence[StreamPort], arrays: Arrays, batch: int, numbers: Mapping[str, str]
 ) -> npt.NDArray[np.float64]:
     """Return the numbers of these inputs, (batch, numbers), as a stream brings them. Raise EntryError as
     `pack_inputs`."""
@@ -58,7 +58,7 @@ def checked_values(
     return np.stack(columns, axis=1) if columns else np.zeros((batch, 0))
 
 
-def fields_of(ports: Sequence[Port]) -> list[int]:
+def fields_of(ports: Sequence[StreamPort]) -> list[int]:
     """Return the fields of ports, in order."""
     return [index for port in ports for index in port.fields]
 
@@ -97,7 +97,7 @@ class _Range:
     high: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, port: Port, fields: Sequence[Field]) -> _Range:
+    def of(cls, port: StreamPort, fields: Sequence[Field]) -> _Range:
         own = [fields[k] for k in port.fields]
         low = np.array([field.range[0] - field.format.step for field in own])
         return cls(port.name, low, np.array([field.range[1] + field.format.step for field in own]))

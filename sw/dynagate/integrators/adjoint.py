@@ -47,7 +47,7 @@ def with_before(solved: Mapping[str, Array]) -> dict[str, Array]:
 
 
 @dataclass(frozen=True)
-class Equations:
+class StepEquations:
     """The equations that a step solves.
 
     graph: from q (nq,), qd, tau, inputs of forces, AFTER (nv,) and the other names in `unknown` to RESIDUAL, which has
@@ -62,7 +62,7 @@ class Equations:
     pivots: Sequence[int] = ()
 
 
-def equations_vjp_graph(robot: Robot, options: StepOptions, equations: Equations) -> Graph:
+def equations_vjp_graph(robot: Robot, options: StepOptions, equations: StepEquations) -> Graph:
     """The reverse of a step, as `step_vjp.step_vjp_graph`, with the inputs of its equations besides; and lam_z to
     lam_z_next of each unknown z with which the step after begins, in the place of lam_q and lam_q_next. Each unknown z
     besides AFTER has an input cost_z, the weights of the cost by z itself. With variable

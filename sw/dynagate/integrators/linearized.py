@@ -8,7 +8,7 @@ from dynagate.base.arrays import Array
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
-from dynagate.integrators.stages import Stages
+from dynagate.integrators.stages import IntegratorStages
 from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
 
@@ -20,7 +20,7 @@ def linearized_step_graph(robot: Robot, options: StepOptions, *, wrap: bool = Fa
     The rates pass forward dynamics by its closed-form gradient.
     """
     step, nv = StepRecording(robot, options, "linearized_step", wrap=wrap), robot.nv
-    stages = Stages(step)
+    stages = IntegratorStages(step)
     gradient = trace(options.in_step(robot), f"{options.dynamics}_gradient")
     unit = np.eye(3 * nv).astype(object)
     by_tau, inverse = unit[2 * nv :], "dqdd_dtau" if options.constrained else "minv"

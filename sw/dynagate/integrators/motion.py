@@ -12,7 +12,7 @@ from dynagate.base.explained import explained
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
-from dynagate.integrators.adjoint import Equations, equations_vjp_graph
+from dynagate.integrators.adjoint import StepEquations, equations_vjp_graph
 from dynagate.robot import Robot
 
 
@@ -72,7 +72,7 @@ class Integrator(ABC):
             ArgumentError: The integrator does not accept an option, a force or a joint.
         """
 
-    def equations(self, robot: Robot, options: StepOptions) -> Equations | None:
+    def equations(self, robot: Robot, options: StepOptions) -> StepEquations | None:
         """Return the equations that a step of a robot with these options solves, for its gradient; None for none."""
         return None
 

@@ -32,7 +32,7 @@ class Stage(NamedTuple):
     forces: Sequence[Any]
 
 
-class Stages:
+class IntegratorStages:
     """A step's stages."""
 
     def __init__(self, step: StepRecording) -> None:

@@ -14,7 +14,7 @@ from dynagate.dynamics.configuration import entry_weights
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
-from dynagate.integrators.stages import Stage, Stages
+from dynagate.integrators.stages import IntegratorStages, Stage
 from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
 
@@ -47,7 +47,7 @@ class _Reverse:
         self.step = step
         robot = step.options.in_step(step.robot)
         self.dynamics = trace(robot, f"{step.options.dynamics}_vjp", form=step.options.form)
-        self.stages = Stages(step)
+        self.stages = IntegratorStages(step)
 
     def products(self, lam_q: Array, lam_qd: Array) -> dict[str, Array]:
         """Return λᵀ ∂x⁺/∂q, λᵀ ∂x⁺/∂q̇ and λᵀ ∂x⁺/∂τ, (nv,) each, and those by the robot's variable parameters."""

@@ -21,7 +21,7 @@ from dynagate.graph.region import Region
 from dynagate.jax.primitive import bind
 from dynagate.operators.choose import FLOAT, Backend, Gradient, of_function
 from dynagate.operators.face import FunctionFace, with_unit_quaternions
-from dynagate.operators.inputs import Named, check_dtypes
+from dynagate.operators.inputs import HasInputs, check_dtypes
 from dynagate.robot.checked import RobotOrName
 
 
@@ -105,7 +105,7 @@ def as_array(name: str, value: Any) -> jax.Array:
         raise ArgumentTypeError(f"input '{name}' is a {type(value).__name__}; expected an array of numbers") from None
 
 
-def prepared(named: Named, values: Mapping[str, Any]) -> list[jax.Array]:
+def prepared(named: HasInputs, values: Mapping[str, Any]) -> list[jax.Array]:
     """The inputs in order, their quaternions of length 1. Raises as `Function` says."""
     inputs = {name: as_array(name, x) for name, x in values.items()}
     check_dtypes(inputs)

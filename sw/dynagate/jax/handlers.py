@@ -10,8 +10,8 @@ from typing import Any
 
 import jax
 
-from dynagate.native.compile import CompileError, Toolchain, cxx, library
-from dynagate.native.source import Source
+from dynagate.native.compile import CompileError, Compiler, cxx, library
+from dynagate.native.source import CSource
 
 NAME = "dynagate_ffi"
 ROWS, LOOP, GPU = "dynagate_rows", "dynagate_loop", "dynagate_gpu"
@@ -29,8 +29,8 @@ def _handlers() -> ctypes.CDLL:
     text = (files("dynagate.jax") / f"{NAME}.cpp").read_text()
     # a header of another jaxlib is another library
     stamp = hashlib.sha256(f"{text}\0{jax.lib.__version__}".encode()).hexdigest()[:16]
-    toolchain = Toolchain(cxx, (*FLAGS, f"-isystem{jax.ffi.include_dir()}"), ".cpp")
-    path = library(Source(NAME, {f"{NAME}.cpp": text}, stamp), double=False, toolchain=toolchain)
+    toolchain = Compiler(cxx, (*FLAGS, f"-isystem{jax.ffi.include_dir()}"), ".cpp")
+    path = library(CSource(NAME, {f"{NAME}.cpp": text}, stamp), double=False, toolchain=toolchain)
     try:
         loaded = ctypes.CDLL(str(path))
         loaded.dynagate_ffi_add.argtypes = [ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p]

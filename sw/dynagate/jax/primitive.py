@@ -22,7 +22,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.jax.handlers import GPU, ROWS, key_of
 from dynagate.jax.varying import axes_of as mesh_axes_of
 from dynagate.jax.varying import result_type, varying
-from dynagate.operators.compute import CPU, CUDA, Compiled
+from dynagate.operators.compute import CPU, CUDA, CompiledCompute
 from dynagate.operators.inputs import axes_of
 from dynagate.operators.operator import Operator
 
@@ -70,7 +70,7 @@ def _on_host(*inputs: Any, operator: Operator) -> list[Any]:
 
 def _lower(platform: str, ctx: Any, *inputs: Any, operator: Operator) -> Any:
     compute = operator.compute
-    if not isinstance(compute, Compiled):
+    if not isinstance(compute, CompiledCompute):
         return mlir.lower_fun(partial(_on_host, operator=operator), multiple_results=True)(ctx, *inputs)
     if platform not in compute.platforms:
         raise ArgumentError(
@@ -99,7 +99,7 @@ def _size(operator: Operator) -> np.int64:
 def _on_gpu(*inputs: Any, operator: Operator) -> list[Any]:
     """CUDA on XLA's own buffers and stream."""
     compute = operator.compute
-    assert isinstance(compute, Compiled)
+    assert isinstance(compute, CompiledCompute)
     dtype = np.dtype(inputs[0].dtype)
     kernel = compute.gpu_kernel(dtype)
     leading = axes_of(operator.graph.inputs, inputs)

@@ -15,7 +15,7 @@ from dynagate.base.explained import explained
 from dynagate.base.extras import brought_by
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.operators.choose import operator
-from dynagate.operators.compute import CPU, Compiled
+from dynagate.operators.compute import CPU, CompiledCompute
 from dynagate.operators.operator import Operator
 from dynagate.robot import RobotError
 from dynagate.robot.checked import RobotOrName
@@ -24,7 +24,7 @@ with brought_by("mpc", __name__):
     import casadi
 
 
-class Function(casadi.Callback):
+class CasadiFunction(casadi.Callback):
     """An operator on columns: inputs and outputs are vectors, matrices among them flat by rows.
 
     CasADi does not keep Python objects alive: hold the function as long as what was built with it.
@@ -33,7 +33,7 @@ class Function(casadi.Callback):
     def __init__(self, source: Operator) -> None:
         casadi.Callback.__init__(self)
         compute = source.compute
-        assert isinstance(compute, Compiled)
+        assert isinstance(compute, CompiledCompute)
         self.operator, self._kernel = source, compute.kernel(np.float64)
         self._derivatives: dict[str, Any] = {}  # kept as long as this one
         self._inputs, self._outputs = self._kernel.new_inputs(1), self._kernel.new_outputs(1)
@@ -99,9 +99,9 @@ class Function(casadi.Callback):
         values = [casadi.MX(*self.size_out(k)) for k in range(self.n_out())]
         return self._kept(name, [*arguments, *values, *weights], results, i_names, o_names, options)
 
-    def _derivative(self, kind: str, source: Operator) -> Function:
+    def _derivative(self, kind: str, source: Operator) -> CasadiFunction:
         if kind not in self._derivatives:
-            self._derivatives[kind] = Function(source)
+            self._derivatives[kind] = CasadiFunction(source)
         return self._derivatives[kind]
 
     def _kept(self, name: str, arguments: Any, results: Any, i_names: Any, o_names: Any, options: Any) -> Any:
@@ -111,7 +111,7 @@ class Function(casadi.Callback):
 
 
 @explained
-def casadi_function(robot: RobotOrName, function: str, **options: Any) -> Function:
+def casadi_function(robot: RobotOrName, function: str, **options: Any) -> CasadiFunction:
     """A function of a robot for CasADi, computed by C in float64, with exact derivatives of every order.
 
     Call it with columns in the order of the function's inputs; it returns a column for each output, a matrix by rows.
@@ -125,4 +125,4 @@ def casadi_function(robot: RobotOrName, function: str, **options: Any) -> Functi
     source = operator(robot, function, backend=CPU, algorithm=AlgorithmOptions(**options))
     if source.robot.nq != source.robot.nv:
         raise RobotError(f"robot '{source.robot.name}' has quaternions; expected joints of one degree of freedom")
-    return Function(source)
+    return CasadiFunction(source)

@@ -18,7 +18,7 @@ LAYOUTS = ("rows", "planes")
 TYPES: dict[np.dtype[Any], str] = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 
-class Named(Protocol):
+class NamedArray(Protocol):
     """A port, as far as its array goes."""
 
     @property
@@ -43,7 +43,7 @@ def check(dtype: np.dtype[Any], layout: str) -> None:
 
 
 def new_arrays(
-    ports: Sequence[Named], dtype: np.dtype[Any], layout: str, batch: int, stride: int = 0
+    ports: Sequence[NamedArray], dtype: np.dtype[Any], layout: str, batch: int, stride: int = 0
 ) -> dict[str, npt.NDArray[Any]]:
     """Zeros (batch, *shape) by name, in a layout, each beginning on a cache line. stride: from one plane to the next;
     0 for the batch."""
@@ -98,7 +98,7 @@ def laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any], layout: str) -> npt.
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 0, -1)), -1, 0)
 
 
-def in_planes(ports: Sequence[Named], arrays: Sequence[npt.NDArray[Any]]) -> tuple[list[npt.NDArray[Any]], int]:
+def in_planes(ports: Sequence[NamedArray], arrays: Sequence[npt.NDArray[Any]]) -> tuple[list[npt.NDArray[Any]], int]:
     """Arrays (batch, ...) of one dtype as planes, and the stride of all of them; themselves if they lie so already."""
     batch, dtype = len(arrays[0]), arrays[0].dtype
     measured = [stride_of(array) for array in arrays]

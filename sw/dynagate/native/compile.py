@@ -15,7 +15,7 @@ from pathlib import Path
 from dynagate.base.errors import Error
 from dynagate.base.process import run
 from dynagate.native.cache import cache_folder, kept
-from dynagate.native.source import Source
+from dynagate.native.source import CSource
 
 C_FLAGS = (
     "-std=gnu11",
@@ -42,7 +42,7 @@ NVCC_FLAGS = (
 
 
 @dataclass(frozen=True)
-class Toolchain:
+class Compiler:
     """How a source becomes a shared library.
 
     find: the compiler's path, or raises CompileError. suffix: of the file that is compiled. native: compile for the
@@ -88,7 +88,7 @@ def _program(variable: str, usual: str, language: str, expected: str) -> str:
 
 CSELIB = "--param=max-cselib-memory-locations=20"
 """GCC compares each store in a long block with the last 500 memory locations by default."""
-C = Toolchain(compiler, C_FLAGS, ".c", native=True)
+C = Compiler(compiler, C_FLAGS, ".c", native=True)
 LOOPS = replace(C, optional=("-fno-tree-pre", "-fno-gcse", "-fno-thread-jumps", CSELIB))
 """For rollouts and solvers. The optimizations left out take a fifth of the time of compilation and gain no speed."""
 STRAIGHT = replace(
@@ -97,10 +97,10 @@ STRAIGHT = replace(
     optional=("-fexpensive-optimizations", "-fno-thread-jumps", CSELIB),
 )
 """For functions without loops, which it makes as fast as -O2 does, in half of the time."""
-CUDA = Toolchain(nvcc, NVCC_FLAGS, ".cu")
+CUDA = Compiler(nvcc, NVCC_FLAGS, ".cu")
 
 
-def library(source: Source, *, double: bool, folder: Path | None = None, toolchain: Toolchain = C) -> Path:
+def library(source: CSource, *, double: bool, folder: Path | None = None, toolchain: Compiler = C) -> Path:
     """The shared library of a source, compiled for this machine unless the cache holds it.
 
     folder: a cache, the user's unless given. Raises CompileError.
@@ -131,7 +131,7 @@ def tried() -> str:
     program = compiler()
     with tempfile.TemporaryDirectory() as folder:
         for toolchain in (C, LOOPS, STRAIGHT):
-            source = Source.of("dynagate_trial", {"dynagate_trial.c": TRIAL})
+            source = CSource.of("dynagate_trial", {"dynagate_trial.c": TRIAL})
             path = library(source, double=True, folder=Path(folder).resolve(), toolchain=toolchain)
             try:
                 function = ctypes.CDLL(str(path)).dynagate_trial

@@ -15,8 +15,8 @@ from dynagate.graph.packing import ZERO, Packing
 from dynagate.native.expressions import functions
 from dynagate.native.graph_text import GraphText, shaped
 from dynagate.native.headers import in_one_text
-from dynagate.native.program import Program, program
-from dynagate.native.source import Source, constants, kernel_name, stamped, where_tables
+from dynagate.native.program import KernelProgram, program
+from dynagate.native.source import CSource, constants, kernel_name, stamped, where_tables
 
 SHARED = "dynagate_sample.cuh"
 HOST_SIDE = "dynagate_cuda.h"
@@ -114,7 +114,7 @@ def emit_cuda(graph: Graph, *, double: bool = False, packing: Packing | None = N
     return stamped(graph, "\n".join(sample.lines(packing or {}))) + "\n"
 
 
-def cuda_source(graph: Graph, *, double: bool = False) -> Source:
+def cuda_source(graph: Graph, *, double: bool = False) -> CSource:
     """The kernels with their host side, `dynagate_cuda.h`, as one library."""
     name = kernel_name(graph)
     arguments = host_arguments(len(graph.inputs), len(graph.outputs), "batch")
@@ -144,7 +144,7 @@ def host_arguments(inputs: int, outputs: int, *more: str) -> str:
 
 def with_host_side(
     name: str, text: str, sizes: Sequence[int], every: Sequence[int], inputs: int, host: Sequence[str]
-) -> Source:
+) -> CSource:
     """The source of a library. sizes, every: entries of each port, and in how many turns of a loop it has as many again
     (0: it has them once); inputs first, this many. host: `prepare` and `launch`."""
     lines = [
@@ -159,7 +159,7 @@ def with_host_side(
         f'#include "{HOST_SIDE}"',
         "",
     ]
-    return Source.of(name, {f"{name}.cu": text + "\n".join(lines)})
+    return CSource.of(name, {f"{name}.cu": text + "\n".join(lines)})
 
 
 class CudaText(GraphText):
@@ -170,7 +170,7 @@ class CudaText(GraphText):
         self.double = double
 
     @cached_property
-    def cut(self) -> Program | None:
+    def cut(self) -> KernelProgram | None:
         """The segments of a graph that is too long for one piece, or needs too many values at once; else None."""
         long = sum(1 for node in self.graph.nodes if node.args) > MOST_OPERATIONS
         if long or (self.double and most_at_once(self.graph) > MOST_DOUBLES):
@@ -188,7 +188,7 @@ class CudaText(GraphText):
         """Yield the statements from inputs to outputs that may not be zero."""
         return self._calls(self.cut) if self.cut else self._statements()
 
-    def _calls(self, steps: Program) -> Iterator[str]:
+    def _calls(self, steps: KernelProgram) -> Iterator[str]:
         """A sample by segments: inputs, sines and cosines into its slots, outputs from there."""
         yield f"    real m[{steps.slots}];\n    m[0] = 0;"
         yield from (f"    m[{steps.slot[i]}] = {place};" for i, place in self.sources.items())

@@ -16,7 +16,7 @@ from dynagate.native.cuda import CudaText
 from dynagate.native.expressions import functions
 from dynagate.native.headers import in_one_text
 from dynagate.native.loop_text import COMMON, LoopText, Places, Scope, in_lines
-from dynagate.native.source import Source, kernel_name, stamped
+from dynagate.native.source import CSource, kernel_name, stamped
 
 ONE = "dynagate_loop_one.h"
 
@@ -82,7 +82,7 @@ def emit_cuda_loop(loop: Loop, *, double: bool = False) -> str:
     return stamped(loop, "\n".join(_lines(loop, kernel_name(loop), double))) + "\n"
 
 
-def cuda_loop_source(loop: Loop, *, double: bool = False) -> Source:
+def cuda_loop_source(loop: Loop, *, double: bool = False) -> CSource:
     """The kernel with its host side, `dynagate_cuda.h`, as one library."""
     name = kernel_name(loop)
     arguments = cuda.host_arguments(len(loop.inputs), len(loop.outputs), "turns", "batch")

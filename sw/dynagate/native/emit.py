@@ -14,8 +14,8 @@ from dynagate.graph import Graph
 from dynagate.graph.packing import Packing
 from dynagate.native.expressions import functions
 from dynagate.native.graph_text import PLACES, GraphText, shaped
-from dynagate.native.program import Program, is_source, program
-from dynagate.native.source import PRECISIONS, Source, constants, kernel_name, where_tables
+from dynagate.native.program import KernelProgram, is_source, program
+from dynagate.native.source import PRECISIONS, CSource, constants, kernel_name, where_tables
 from dynagate.native.watched import watched
 
 SEGMENT_OPERATIONS = 2000
@@ -47,7 +47,7 @@ WINDOW_COST = {8: 24, 4: 16, 2: 16, 1: 16}
 and stores."""
 
 
-def emit(graph: Graph, packing: Packing | None = None) -> Source:
+def emit(graph: Graph, packing: Packing | None = None) -> CSource:
     """The C files of a graph: header, segments, driver with its tables, and the files that all kernels share.
 
     packing: the positions of the entries of packed outputs, for the header's tables. Without, the texts that were
@@ -59,12 +59,12 @@ def emit(graph: Graph, packing: Packing | None = None) -> Source:
     return _SOURCES.get(key, lambda: _emitted(graph, {}))
 
 
-_SOURCES: Cache[Hashable, Source] = Cache(most=4)
+_SOURCES: Cache[Hashable, CSource] = Cache(most=4)
 
 
-def _emitted(graph: Graph, packing: Packing) -> Source:
+def _emitted(graph: Graph, packing: Packing) -> CSource:
     kernel = _Kernel(graph, kernel_name(graph))
-    return Source.of(kernel.name, kernel.texts(packing), graph)
+    return CSource.of(kernel.name, kernel.texts(packing), graph)
 
 
 class _Kernel(GraphText):
@@ -72,7 +72,7 @@ class _Kernel(GraphText):
 
     def __init__(self, graph: Graph, name: str) -> None:
         super().__init__(graph, name)
-        self.program: Program = program(self.graph, REGISTERS, SEGMENT_OPERATIONS)
+        self.program: KernelProgram = program(self.graph, REGISTERS, SEGMENT_OPERATIONS)
         self.watched = watched(self.graph)
 
     def texts(self, packing: Packing) -> dict[str, str]:

@@ -18,11 +18,11 @@ from dynagate.base.arguments import check_fits, check_written, real
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.graph import Graph
 from dynagate.graph.packing import ZERO
-from dynagate.native.arrays import Named, check, laid_out, lies, new_arrays
-from dynagate.native.compile import CUDA, CompileError, Toolchain, library
+from dynagate.native.arrays import NamedArray, check, laid_out, lies, new_arrays
+from dynagate.native.compile import CUDA, CompileError, Compiler, library
 from dynagate.native.cuda import cuda_source, staging
 from dynagate.native.pinned import Pinned
-from dynagate.native.source import Source
+from dynagate.native.source import CSource
 
 DLPACK_CUDA = 2  # kDLCUDA
 
@@ -68,9 +68,9 @@ class GpuText:
     """
 
     name: str
-    source: Source
-    inputs: Sequence[Named]
-    outputs: Sequence[Named]
+    source: CSource
+    inputs: Sequence[NamedArray]
+    outputs: Sequence[NamedArray]
     turns: int
     writes_all: bool
 
@@ -90,7 +90,7 @@ class GpuProgram:
         *,
         device: int = 0,
         folder: Path | None = None,
-        toolchain: Toolchain = CUDA,
+        toolchain: Compiler = CUDA,
     ) -> None:
         self.text, self.dtype, self.layout = text, dtype, layout
         self._context: ctypes.c_void_p | None = None
@@ -263,7 +263,7 @@ class GpuProgram:
                 new_outputs[port.name] = new((*leading, *port.shape), **options)
         return new_outputs
 
-    def _lying(self, port: Named, leading: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _lying(self, port: NamedArray, leading: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Shape and strides of a port's array."""
         shape = (*leading, *port.shape)
         if not self._planes:
@@ -298,7 +298,7 @@ class GpuKernel(GpuProgram):
         layout: str = "rows",
         device: int = 0,
         folder: Path | None = None,
-        toolchain: Toolchain = CUDA,
+        toolchain: Compiler = CUDA,
     ) -> None:
         self.graph = graph
         double = np.dtype(dtype) == np.float64

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dynagate.graph.loop import Loop
 from dynagate.native.arrays import check
-from dynagate.native.compile import CUDA, Toolchain
+from dynagate.native.compile import CUDA, Compiler
 from dynagate.native.cuda_loop import cuda_loop_source
 from dynagate.native.gpu import GpuProgram, GpuText
 
@@ -41,7 +41,7 @@ class GpuLoop(GpuProgram):
         *,
         device: int = 0,
         folder: Path | None = None,
-        toolchain: Toolchain = CUDA,
+        toolchain: Compiler = CUDA,
     ) -> None:
         self.loop, own = loop, np.dtype(dtype)
         check(own, "rows")

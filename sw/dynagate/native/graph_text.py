@@ -13,7 +13,7 @@ from functools import cached_property
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.ops import TRIG
 from dynagate.native.expressions import operation
-from dynagate.native.program import Program, is_source
+from dynagate.native.program import KernelProgram, is_source
 from dynagate.native.sums import chained
 
 PLACES = ("ARGUMENTS", "INPUT", "OUTPUT")
@@ -79,7 +79,7 @@ class GraphText:
                 by_angle.setdefault(node.args[0], {})[node.op] = i
         return by_angle
 
-    def segments(self, steps: Program, kept: Sequence[int] = ()) -> Iterator[str]:
+    def segments(self, steps: KernelProgram, kept: Sequence[int] = ()) -> Iterator[str]:
         """Yield the segments as C functions over NUMBER, a vector or a scalar.
 
         Args:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.native.compile import C, CompileError, library
-from dynagate.native.source import Source
+from dynagate.native.source import CSource
 
 INTEGERS = replace(C, flags=(*C.flags, "-O3", "-fwrapv"))
 ELEMENTARY, BLOCKS = "dynagate_integers.h", "dynagate_interpreter.h"
@@ -32,7 +32,7 @@ Int64s = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-class Kernel(NamedTuple):
+class InterpreterKernel(NamedTuple):
     """An operation for the interpreter. text: the exact result of operands x, y and z, a constant last. values: how
     many of them are values of the graph. bits: of its type."""
 
@@ -52,7 +52,7 @@ class Kernel(NamedTuple):
         return f"KERNEL({self.function}, {self.bits}, {' '.join(constants)}, {' '.join(values)}, {self.text})"
 
 
-class Program(NamedTuple):
+class InterpreterProgram(NamedTuple):
     """A graph for the interpreter.
 
     steps: (steps, FIELDS). tables: numbers of all plans. low, high: (inputs,), the limits of their formats.
@@ -81,7 +81,9 @@ class Interpreted(NamedTuple):
     origins: Int64s
 
 
-def interpret(program: Program, kernels: tuple[Kernel, ...], inputs: Int64s) -> Interpreted | None:
+def interpret(
+    program: InterpreterProgram, kernels: tuple[InterpreterKernel, ...], inputs: Int64s
+) -> Interpreted | None:
     """inputs: (inputs, batch). None: one of them is not in its format. Raises CompileError."""
     batch = inputs.shape[1]
     inputs = np.ascontiguousarray(inputs, dtype=np.int64)
@@ -117,7 +119,7 @@ class _Program(ctypes.Structure):
 
 
 @cache
-def loaded(word: int, kernels: tuple[Kernel, ...], folder: Path | None) -> Any:
+def loaded(word: int, kernels: tuple[InterpreterKernel, ...], folder: Path | None) -> Any:
     """The interpreter of these kernels, compiled unless the cache holds it. Raises CompileError."""
     path = library(_source(word, kernels), double=False, folder=folder, toolchain=INTEGERS)
     try:
@@ -128,7 +130,7 @@ def loaded(word: int, kernels: tuple[Kernel, ...], folder: Path | None) -> Any:
     return function
 
 
-def _source(word: int, kernels: tuple[Kernel, ...]) -> Source:
+def _source(word: int, kernels: tuple[InterpreterKernel, ...]) -> CSource:
     lines = [
         f'#include "{ELEMENTARY}"',
         f"typedef dg_{word} word;",
@@ -137,4 +139,4 @@ def _source(word: int, kernels: tuple[Kernel, ...]) -> Source:
     lines += [kernel.lines() for kernel in kernels]
     functions = ", ".join(kernel.function for kernel in kernels)
     text = "\n".join([*lines, f"static kernel *const kernels[] = {{{functions}}};", ""])
-    return Source.of(NAME, {f"{NAME}.c": text})
+    return CSource.of(NAME, {f"{NAME}.c": text})

@@ -31,7 +31,7 @@ from dynagate.native.arrays import (
 from dynagate.native.compile import STRAIGHT, CompileError, library
 from dynagate.native.emit import emit
 from dynagate.native.pool import Pool
-from dynagate.native.source import Source
+from dynagate.native.source import CSource
 
 SHARED_ROWS = 512
 """Batches of fewer rows are left to one thread."""
@@ -43,7 +43,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Placed:
+class BoundArrays:
     """Arrays that a kernel reads or writes, to keep while it does, and their addresses. stride: from one plane to the
     next; 0 for rows."""
 
@@ -86,7 +86,7 @@ class Kernel:
         check(self.dtype, layout)
         check_threads(threads)
         self.graph, self.layout = graph, layout
-        self.source: Source = emit(graph)
+        self.source: CSource = emit(graph)
         path = library(self.source, double=self.dtype == np.float64, folder=folder, toolchain=STRAIGHT)
         try:
             loaded = ctypes.CDLL(str(path))
@@ -125,18 +125,18 @@ class Kernel:
             return lies(array, "rows")
         return stride_of(array) is not None
 
-    def __call__(self, inputs: Arrays, written: Placed, batch: int) -> bool:
+    def __call__(self, inputs: Arrays, written: BoundArrays, batch: int) -> bool:
         """inputs: (batch, *shape) by name, any strides and real dtype. written: where results go; entries that the
         graph has as always zero are not written. Returns whether results are right: see `status`."""
         return self.status(inputs, written, batch) == 0
 
-    def status(self, inputs: Arrays, written: Placed, batch: int) -> int:
+    def status(self, inputs: Arrays, written: BoundArrays, batch: int) -> int:
         """The same call; returns 0, or `TANGLED`, or 1 if an input is not finite, an angle too large, or values
         overflow."""
         read = self.read(inputs)  # kept until the call is done
         return int(self._checked_call(read, written, batch)())
 
-    def bound(self, inputs: Arrays, written: Placed, batch: int) -> Callable[[], int] | None:
+    def bound(self, inputs: Arrays, written: BoundArrays, batch: int) -> Callable[[], int] | None:
         """Binds arrays for repeated calls: a function that reads and writes them where they are and returns their
         `status`. None if inputs must be converted each time. The caller keeps the arrays. Several threads may call it
         at a time."""
@@ -144,13 +144,13 @@ class Kernel:
         in_place = all(own is inputs[port.name] for own, port in zip(read.arrays, self.graph.inputs, strict=True))
         return self._checked_call(read, written, batch) if in_place else None
 
-    def _checked_call(self, read: Placed, written: Placed, batch: int) -> Callable[[], int]:
+    def _checked_call(self, read: BoundArrays, written: BoundArrays, batch: int) -> Callable[[], int]:
         for placed, what in ((read, "inputs"), (written, "outputs")):
             if placed.arrays and len(placed.arrays[0]) != batch:
                 raise ArgumentError(f"{what} of {len(placed.arrays[0])} samples for a batch of {batch}")
         return self._call(read, written, batch)
 
-    def _call(self, read: Placed, written: Placed, batch: int) -> Callable[[], int]:
+    def _call(self, read: BoundArrays, written: BoundArrays, batch: int) -> Callable[[], int]:
         pointers = read.pointers, written.pointers
         if batch == 1:
             return partial(self.one, *pointers)
@@ -163,7 +163,9 @@ class Kernel:
 
     def at(self, read: list[int], written: list[int], batch: int) -> int:
         """`status` on memory by its addresses: rows without gaps, of the kernel's dtype, one per input and output."""
-        return int(self._call(Placed([], self._inputs(*read), 0), Placed([], self._outputs(*written), 0), batch)())
+        return int(
+            self._call(BoundArrays([], self._inputs(*read), 0), BoundArrays([], self._outputs(*written), 0), batch)()
+        )
 
     def clear(self, outputs: Arrays) -> None:
         """Zeros in the entries of outputs that the graph has as always zero."""
@@ -172,7 +174,7 @@ class Kernel:
                 place = (slice(None), *entry)
                 outputs[name][place] = 0
 
-    def read(self, inputs: Arrays) -> Placed:
+    def read(self, inputs: Arrays) -> BoundArrays:
         """The inputs in the kernel's dtype and layout, themselves where they are so. Raises ValueError or TypeError
         naming one that does not fit."""
         asked = [real(f"input '{port.name}'", inputs[port.name]) for port in self.graph.inputs]
@@ -184,9 +186,9 @@ class Kernel:
             arrays, stride = [laid_out(array, self.dtype, "rows") for array in asked], 0
         else:
             arrays, stride = in_planes(self.graph.inputs, [of_type(array, self.dtype) for array in asked])
-        return Placed(arrays, self._inputs(*map(address, arrays)), stride)
+        return BoundArrays(arrays, self._inputs(*map(address, arrays)), stride)
 
-    def written(self, outputs: Arrays) -> Placed:
+    def written(self, outputs: Arrays) -> BoundArrays:
         """Arrays as `new_outputs` makes them, to be written again and again. Raises ValueError or TypeError naming one
         that does not fit, and where planes of some are further apart than those of others."""
         arrays = [outputs[port.name] for port in self.graph.outputs]
@@ -203,7 +205,7 @@ class Kernel:
             if len(differing) > 1:
                 raise ArgumentError(f"planes of results are {strides} numbers apart; expected results of one call")
             stride = differing[0] if differing else len(arrays[0])
-        return Placed(arrays, self._outputs(*map(address, arrays)), stride)
+        return BoundArrays(arrays, self._outputs(*map(address, arrays)), stride)
 
     def close(self) -> None:
         """Ends the kernel's threads; it goes on with the calling one."""

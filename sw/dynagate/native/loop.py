@@ -31,8 +31,8 @@ from dynagate.native.graph_text import PLACES, GraphText
 from dynagate.native.kernel import SHARED_ROWS, check_threads
 from dynagate.native.loop_text import COMMON, LoopText, Places, Scope, in_lines
 from dynagate.native.pool import Pool
-from dynagate.native.program import Program, is_source, program
-from dynagate.native.source import PRECISIONS, Source, kernel_name
+from dynagate.native.program import KernelProgram, is_source, program
+from dynagate.native.source import PRECISIONS, CSource, kernel_name
 
 NUMBERS = ("vec", "real")
 """DG_LANES samples, or one."""
@@ -53,7 +53,7 @@ class _Code(GraphText):
     ) -> None:
         super().__init__(graph, name)
         self.arguments = arguments
-        self.program: Program = program(self.graph, REGISTERS, SEGMENT_OPERATIONS)
+        self.program: KernelProgram = program(self.graph, REGISTERS, SEGMENT_OPERATIONS)
         self.read = [read[port.name] for port in self.graph.inputs]
         self.written = [written[port.name] for port in self.graph.outputs]
 
@@ -221,11 +221,11 @@ def _driver(name: str) -> Iterator[str]:
     yield f"    return DG_NAME({name})(in[0], in[1], out[0], out[1], *(const long *)in[2], begin, end);\n}}"
 
 
-def emit_loop(loop: Loop) -> Source:
+def emit_loop(loop: Loop) -> CSource:
     """The C file of a loop, and the files that all loops share."""
     name = kernel_name(loop)
     texts = {f"{name}.c": "\n".join(_lines(loop, name)) + "\n"}
-    return Source.of(name, texts, loop, {f"{name}.h": _header(loop, name)})
+    return CSource.of(name, texts, loop, {f"{name}.h": _header(loop, name)})
 
 
 def _header(loop: Loop, name: str) -> str:

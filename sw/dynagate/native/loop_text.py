@@ -48,12 +48,12 @@ class Scope:
     at: Places
     starts: Places
     results: Places
-    body: tuple[Part, ...]
+    body: tuple[EmittedStep, ...]
     last: Places
 
 
 @dataclass(frozen=True)
-class Part:
+class EmittedStep:
     """A step of a loop's body. read: the places that a graph or a scan reads. scope: the scope of a loop."""
 
     step: Step
@@ -68,8 +68,8 @@ class Emit(NamedTuple):
     lines(text, scope around it, part, indent): its statements.
     """
 
-    place: Callable[[Any, Any, Places], Part]
-    lines: Callable[[Any, Scope, Part, str], Iterator[str]]
+    place: Callable[[Any, Any, Places], EmittedStep]
+    lines: Callable[[Any, Scope, EmittedStep, str], Iterator[str]]
 
 
 class LoopText(ABC):
@@ -135,13 +135,15 @@ class LoopText(ABC):
         body = tuple(self.emits[step.kind].place(self, step, at) for step in loop.steps)
         return Scope(loop, at, starts, results, body, last)
 
-    def place(self, step: Step, at: Places) -> Part:
+    def place(self, step: Step, at: Places) -> EmittedStep:
         """A graph or a scan: what it computes anew, it reads at places of its own."""
         anew = {port.name for port in step.outputs}
-        return Part(step, {p.name: self._new(len(p.nodes)) if p.name in anew else at[p.name] for p in step.inputs})
+        return EmittedStep(
+            step, {p.name: self._new(len(p.nodes)) if p.name in anew else at[p.name] for p in step.inputs}
+        )
 
-    def place_loop(self, loop: Loop, at: Places) -> Part:
-        return Part(loop, {}, self._placed(loop, at))
+    def place_loop(self, loop: Loop, at: Places) -> EmittedStep:
+        return EmittedStep(loop, {}, self._placed(loop, at))
 
     def array(self) -> str:
         """Says what `v` is."""
@@ -155,7 +157,7 @@ class LoopText(ABC):
         for port in loop.inputs:
             if port.name not in loop.per_turn:
                 yield f"    {self._get(port.name, '')}"
-        yield from self.emits[loop.kind].lines(self, self.scope, Part(loop, {}, self.scope), "    ")
+        yield from self.emits[loop.kind].lines(self, self.scope, EmittedStep(loop, {}, self.scope), "    ")
         for name in self._results:
             if name not in loop.kept:
                 yield f"    {self._put(name, self.scope.results[name], '')}"
@@ -175,7 +177,7 @@ class LoopText(ABC):
         """How far the numbers of this turn are from the first ones, if there are some every this many turns."""
         return f" + turn{f' / {every}' if every > 1 else ''} * {self._of(name)}"
 
-    def counted(self, around: Scope, part: Part, indent: str) -> Iterator[str]:
+    def counted(self, around: Scope, part: EmittedStep, indent: str) -> Iterator[str]:
         """All turns of a loop that counts."""
         assert part.scope is not None
         scope = part.scope
@@ -232,7 +234,7 @@ class LoopText(ABC):
         for k, place in enumerate(_entries(to)):
             yield f"{indent}v[{place}] = {where.format(f'moved[{k}]', place)};"
 
-    def until(self, around: Scope, part: Part, indent: str) -> Iterator[str]:
+    def until(self, around: Scope, part: EmittedStep, indent: str) -> Iterator[str]:
         """All turns of a loop with a tolerance: samples that are done keep their values while others go on."""
         assert part.scope is not None
         scope, stop = part.scope, part.scope.loop.stop
@@ -259,7 +261,7 @@ class LoopText(ABC):
 def in_lines(emitted: Callable[[Any, Scope, Any, Places], Iterator[str]]) -> Emit:
     """The row of a kind of step that has no steps. emitted: its lines without the indent."""
 
-    def lines(text: Any, scope: Scope, part: Part, indent: str) -> Iterator[str]:
+    def lines(text: Any, scope: Scope, part: EmittedStep, indent: str) -> Iterator[str]:
         yield from (indent + line for line in emitted(text, scope, part.step, part.read))
 
     return Emit(LoopText.place, lines)

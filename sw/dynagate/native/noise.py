@@ -15,7 +15,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.native.arrays import address
 from dynagate.native.compile import library
 from dynagate.native.headers import header
-from dynagate.native.source import Source
+from dynagate.native.source import CSource
 
 Integers = npt.NDArray[np.int32]
 NAME = "dynagate_noise"
@@ -28,7 +28,7 @@ def integers(count: int, seed: int, draw: int) -> Integers:
     return philox.integers(np.arange(count), draw, seed).astype(np.int32)
 
 
-class Lines:
+class NoiseLines:
     """Straight lines between numbers at nodes, over knots: each knot has a part `left` of its node and a part `right`
     of the next one. Independent numbers of variance 1 give a mean variance of scale² over the knots.
 
@@ -107,5 +107,5 @@ def compiled(count: int, seed: int, draw: int) -> Integers:
 @cache
 def compiled_noise(dtype: np.dtype[Any]) -> ctypes.CDLL:
     """The C file, with numbers of a dtype, compiled. Raises CompileError."""
-    source = Source.of(NAME, {f"{NAME}.c": header(f"{NAME}.c")})
+    source = CSource.of(NAME, {f"{NAME}.c": header(f"{NAME}.c")})
     return ctypes.CDLL(str(library(source, double=dtype == np.float64)))

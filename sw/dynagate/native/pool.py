@@ -12,7 +12,7 @@ from typing import Any
 from dynagate.base.forks import renew_in_child
 from dynagate.native.compile import library
 from dynagate.native.headers import header
-from dynagate.native.source import Source
+from dynagate.native.source import CSource
 
 NAME = "dynagate_pool"
 
@@ -50,7 +50,7 @@ class Pool:
 
 @cache
 def _functions(folder: Path | None) -> ctypes.CDLL:
-    source = Source.of(NAME, {f"{NAME}.c": header(f"{NAME}.c")})
+    source = CSource.of(NAME, {f"{NAME}.c": header(f"{NAME}.c")})
     loaded = ctypes.CDLL(str(library(source, double=False, folder=folder)))
     pointer, pointers = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
     loaded.dynagate_pool_begin.argtypes, loaded.dynagate_pool_begin.restype = [ctypes.c_int], pointer

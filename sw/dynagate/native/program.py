@@ -18,7 +18,7 @@ from dynagate.native.sums import fusable
 
 
 @dataclass(frozen=True)
-class Step:
+class KernelStep:
     """A load of a value from a memory slot to a register, its computation, or a store to a slot."""
 
     action: Literal["load", "compute", "store"]
@@ -27,7 +27,7 @@ class Step:
 
 
 @dataclass
-class Program:
+class KernelProgram:
     """The steps of a kernel.
 
     segments: runs of steps; values pass from one segment to the next only in memory. fused: sum -> the product that is
@@ -35,13 +35,13 @@ class Program:
     cosines, and of outputs. slots: the number of slots, with slot 0, which holds zero.
     """
 
-    segments: list[list[Step]]
+    segments: list[list[KernelStep]]
     fused: dict[int, int]
     slot: dict[int, int]
     slots: int
 
 
-def program(graph: Graph, registers: int, segment_operations: int) -> Program:
+def program(graph: Graph, registers: int, segment_operations: int) -> KernelProgram:
     """The steps of a graph in its own order. registers: how many values they hold. segment_operations: approximate
     length of a segment; all segments are equally long.
 
@@ -57,13 +57,13 @@ def program(graph: Graph, registers: int, segment_operations: int) -> Program:
     count = max(1, round(len(order) / segment_operations))
     cuts = {len(order) * s // count for s in range(1, count)}
     memory = _Memory(graph, operands, registers)
-    segments: list[list[Step]] = [[]]
+    segments: list[list[KernelStep]] = [[]]
     for at, i in enumerate(order):
         if at in cuts:
             segments[-1] += memory.emptied()
             segments.append([])
         segments[-1] += memory.computed(at, i)
-    return Program(segments, fused, memory.fixed, memory.slots)
+    return KernelProgram(segments, fused, memory.fixed, memory.slots)
 
 
 def is_source(graph: Graph, i: int) -> bool:
@@ -138,13 +138,13 @@ class _Memory:
             for a in args:
                 self._uses.setdefault(a, []).append(at)
 
-    def computed(self, at: int, i: int) -> Iterator[Step]:
+    def computed(self, at: int, i: int) -> Iterator[KernelStep]:
         """The steps of operation i, which is number `at` in the order."""
         for a in self.operands[i]:
             if a not in self._held:
                 self._held.add(a)
-                yield Step("load", a, self._slot[a])
-        yield Step("compute", i)
+                yield KernelStep("load", a, self._slot[a])
+        yield KernelStep("compute", i)
         for a in self.operands[i]:
             self._uses[a].pop()
             if not self._uses[a]:
@@ -160,13 +160,13 @@ class _Memory:
             self._held.remove(latest)
             yield from self._stores(latest)
 
-    def emptied(self) -> Iterator[Step]:
+    def emptied(self) -> Iterator[KernelStep]:
         """The steps that store all values in registers which memory lacks."""
         for a in sorted(self._held):
             yield from self._stores(a)
         self._held.clear()
 
-    def _stores(self, i: int) -> Iterator[Step]:
+    def _stores(self, i: int) -> Iterator[KernelStep]:
         """The step that stores value i, unless its slot holds it already."""
         if i in self._stored:
             return
@@ -176,4 +176,4 @@ class _Memory:
                 self.slots += 1
             self._slot[i] = self._free.pop()
         self._stored.add(i)
-        yield Step("store", i, self._slot[i])
+        yield KernelStep("store", i, self._slot[i])

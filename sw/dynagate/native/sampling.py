@@ -11,7 +11,7 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.native.arrays import address
 from dynagate.native.loop import LoopKernel
-from dynagate.native.noise import WIDE, Lines, LinesInC, compiled_noise, gapped
+from dynagate.native.noise import WIDE, LinesInC, NoiseLines, compiled_noise, gapped
 
 SAMPLES = 64
 """Samples of a block."""
@@ -40,7 +40,7 @@ class Sampling:
     def __init__(
         self,
         kernel: LoopKernel,
-        lines: Lines,
+        lines: NoiseLines,
         samples: int,
         seed: int,
         temperature: float,

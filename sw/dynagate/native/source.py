@@ -21,7 +21,7 @@ PRECISIONS = (("float", "f32"), ("double", "f64"))
 
 
 @dataclass(frozen=True)
-class Source:
+class CSource:
     """Text by file name. name: prefix of the functions, which end in _f32 and _f64. stamp: hash of all files."""
 
     name: str
@@ -31,7 +31,7 @@ class Source:
     @classmethod
     def of(
         cls, name: str, texts: Mapping[str, str], step: Step | None = None, interface: Mapping[str, str] | None = None
-    ) -> Source:
+    ) -> CSource:
         """Return files with the headers that they include.
 
         Args:

@@ -37,7 +37,7 @@ class Partial(NamedTuple):
     terms: tuple[Term, Term]
 
 
-class Placed(NamedTuple):
+class PlacedNode(NamedTuple):
     """A node of the new graph, with its operands by their ids in the old graph. order: its sort key, the old id of the
     node after which it can be computed, then the old id of its sum and its position in it."""
 
@@ -66,7 +66,7 @@ def chained(graph: Graph) -> Graph:
     latency = [_latency(node, i in products) for i, node in enumerate(graph.nodes)]
     rest = _rest(graph, latency)
     longest = max(map(sum, zip(latency, rest, strict=True)))
-    placed: list[Placed] = []
+    placed: list[PlacedNode] = []
     cycle = [0] * len(graph.nodes)  # in which each node is ready
     after = list(range(len(graph.nodes)))  # per node, the last of the old order that must be computed before it
     for i, node in enumerate(graph.nodes):
@@ -74,7 +74,7 @@ def chained(graph: Graph) -> Graph:
             continue
         if node.op not in ("add", "sub"):
             cycle[i] = max((cycle[a] for a in node.args), default=0) + latency[i]
-            placed.append(Placed((i, 0, 0), i, node, [Term(cycle[a], a, 1) for a in node.args]))
+            placed.append(PlacedNode((i, 0, 0), i, node, [Term(cycle[a], a, 1) for a in node.args]))
             continue
         own = sorted([i, *_sums_in(graph, inner, i)])
         terms = [Term(cycle[a], a, sign) for a, sign in _terms(graph, inner, i, 1)]
@@ -82,7 +82,7 @@ def chained(graph: Graph) -> Graph:
             operands = [t if t.node >= 0 else t._replace(node=own[-1 - t.node]) for t in part.terms]
             after[own[k]] = max(after[t.node] for t in operands)
             cycle[own[k]] = part.cycle
-            placed.append(Placed((after[own[k]], i, k), own[k], graph.nodes[own[k]], operands))
+            placed.append(PlacedNode((after[own[k]], i, k), own[k], graph.nodes[own[k]], operands))
     return _rebuilt(graph, sorted(placed, key=lambda entry: entry.order))
 
 
@@ -165,7 +165,7 @@ def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_an
     return alone, parts
 
 
-def _rebuilt(graph: Graph, placed: Sequence[Placed]) -> Graph:
+def _rebuilt(graph: Graph, placed: Sequence[PlacedNode]) -> Graph:
     """The graph of the placed nodes, in this order."""
     nodes = list(graph.nodes)
     for _, old, node, operands in placed:

@@ -16,7 +16,7 @@ from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
 from dynagate.host import Function
 from dynagate.host.devices.fixed import graph_device
-from dynagate.operators.compute import CPU, CUDA, Compiled, Compute, Opened, OpenedProduct, Reference
+from dynagate.operators.compute import CPU, CUDA, AcceleratorCompute, CompiledCompute, Compute, OpenedProduct, Reference
 from dynagate.operators.operator import Make, Operator
 from dynagate.operators.products import in_entries
 from dynagate.robot import Robot
@@ -71,11 +71,11 @@ def operator(
         )
     graph = trace(loaded, function, algorithm)
     if isinstance(backend, str) and backend in COMPILED:
-        make: Make = lambda graph: Compiled(graph, COMPILED[backend])  # noqa: E731
+        make: Make = lambda graph: CompiledCompute(graph, COMPILED[backend])  # noqa: E731
     else:
-        make = Reference if backend == NUMPY else lambda graph: Compiled(graph, COMPILED["compiled"])
+        make = Reference if backend == NUMPY else lambda graph: CompiledCompute(graph, COMPILED["compiled"])
     if backend == FIXED or isinstance(backend, Function):
-        compute: Compute = Opened(graph, _accelerator(loaded, graph, backend, "backend", policy, region))
+        compute: Compute = AcceleratorCompute(graph, _accelerator(loaded, graph, backend, "backend", policy, region))
     else:
         compute = make(graph)
     reverse = None

@@ -32,7 +32,7 @@ class Compute(ABC):
         """Inputs (batch, *shape) of one dtype, in the graph's order, to outputs (batch, *shape), in any real dtype."""
 
 
-class Compiled(Compute):
+class CompiledCompute(Compute):
     """C on the CPU and CUDA on a GPU, float32 or float64. platforms: where; frameworks take its kernels there, on their
     own memory."""
 
@@ -80,7 +80,7 @@ class Reference(Compute):
             return list(evaluate(self.graph, named).values())
 
 
-class Opened(Compute):
+class AcceleratorCompute(Compute):
     """An accelerator: integers, a simulation, a board. Results of samples that overflow are NaN."""
 
     def __init__(self, graph: Graph, accelerator: Function) -> None:
@@ -101,7 +101,7 @@ class Opened(Compute):
         return list(self.results(inputs).values())
 
 
-class OpenedProduct(Opened):
+class OpenedProduct(AcceleratorCompute):
     """An accelerator that computes a product with a derivative, `vjp_<input>`, along velocities; here along entries."""
 
     def __init__(self, graph: Graph, accelerator: Function, robot: Robot) -> None:

@@ -12,7 +12,7 @@ from dynagate.base.nearest import nearest
 from dynagate.base.pickling import SharedFunction
 from dynagate.dynamics.functions.aliases import held
 from dynagate.operators.choose import operator
-from dynagate.operators.inputs import Named, by_name
+from dynagate.operators.inputs import HasInputs, by_name
 from dynagate.robot.checked import RobotOrName
 
 
@@ -60,7 +60,7 @@ def _results(function: str, outputs: tuple[str, ...]) -> type:
 
 
 def with_unit_quaternions(
-    named: Named, inputs: Mapping[str, Any], length: Callable[[Any], Any], joined: Callable[[list[Any]], Any]
+    named: HasInputs, inputs: Mapping[str, Any], length: Callable[[Any], Any], joined: Callable[[list[Any]], Any]
 ) -> list[Any]:
     """The inputs in order, their quaternions of length 1. length: of vectors along the last axis, which it keeps.
     joined: arrays along the last axis."""

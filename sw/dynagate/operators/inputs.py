@@ -13,7 +13,7 @@ from dynagate.graph import Port
 FLOATS = ("float32", "float64")
 
 
-class Named(Protocol):
+class HasInputs(Protocol):
     """A graph, as far as its inputs go."""
 
     @property
@@ -22,7 +22,7 @@ class Named(Protocol):
     def inputs(self) -> Sequence[Port]: ...
 
 
-def by_name(graph: Named, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+def by_name(graph: HasInputs, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs in the graph's order. Raises TypeError: missing, twice, unknown or too many."""
     names = [port.name for port in graph.inputs]
     inputs = {**dict(zip(names, positional, strict=False)), **named}

@@ -20,7 +20,7 @@ from dynagate.graph import Graph, Port
 from dynagate.graph.loop import Loop
 from dynagate.host.rollouts import Rollout
 from dynagate.native.gpu_loop import GpuLoop
-from dynagate.operators.compute import CPU, CUDA, Compiled
+from dynagate.operators.compute import CPU, CUDA, CompiledCompute
 from dynagate.operators.operator import Operator
 from dynagate.operators.products import entries_of_weights, weights_of_entries
 from dynagate.robot import Robot
@@ -168,7 +168,9 @@ class RolloutOperator:
     def _map(self, graph: Graph) -> Operator | None:
         if not self.robot.quaternions():
             return None
-        return Operator(graph, self.robot, Compiled(graph, (CPU, CUDA)), lambda graph: Compiled(graph, (CPU, CUDA)))
+        return Operator(
+            graph, self.robot, CompiledCompute(graph, (CPU, CUDA)), lambda graph: CompiledCompute(graph, (CPU, CUDA))
+        )
 
     def gpu_loop(self, loop: Loop, iterations: int | None, card: int = 0) -> GpuLoop:
         """Return a loop of this rollout in CUDA, compiled on first use.

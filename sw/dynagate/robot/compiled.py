@@ -28,7 +28,7 @@ ARRAYS = ("n", "qpos", "body_", "jnt_", "dof_", "geom_", "site_", "eq_", "tendon
 OPTIONS = ("timestep", "gravity", "disableflags", "enableflags", "density", "viscosity", "wind", "integrator")
 
 
-class Compiled:
+class CompiledModel:
     """A model that MuJoCo compiled: the attributes of its MjModel that `ARRAYS` and `KINDS` list.
 
     Attributes:
@@ -66,7 +66,7 @@ class Compiled:
         return lambda number: SimpleNamespace(name=self._names[kind][number])
 
 
-def compiled(path: Path) -> Compiled:
+def compiled(path: Path) -> CompiledModel:
     """Return what MuJoCo makes of a file. Meshes are not read if all masses are in the file, so they may be missing.
 
     Raises:
@@ -77,11 +77,11 @@ def compiled(path: Path) -> Compiled:
     if importlib.util.find_spec("mujoco") is None:
         raise MissingExtraError("MJCF is read by the module 'mujoco'; pip install 'dynagate[mjcf]'")
     check_file(path, "an MJCF")
-    return Compiled(read_apart("MuJoCo", compile_file, str(path.absolute())))
+    return CompiledModel(read_apart("MuJoCo", compile_file, str(path.absolute())))
 
 
 def compile_file(path: str) -> bytes:
-    """Return the content of `Compiled` for a file. Raises RobotError with MuJoCo's reason."""
+    """Return the content of `CompiledModel` for a file. Raises RobotError with MuJoCo's reason."""
     try:
         import mujoco
     except ImportError as error:
@@ -106,7 +106,9 @@ def compile_file(path: str) -> bytes:
 
 
 def _content(model: Any, mujoco: Any, removed: list[str]) -> bytes:
-    """Return the content of `Compiled` for an MjModel. removed: bodies of the collision meshes that were taken out."""
+    """Return the content of `CompiledModel` for an MjModel. removed: bodies of the collision meshes that were taken
+    out.
+    """
     values = {name: getattr(model, name) for name in dir(model) if name.startswith(ARRAYS)}
     enumerations = {name: getattr(mujoco, name) for name in dir(mujoco) if name.startswith("mjt")}
     counts = {"body": model.nbody, "joint": model.njnt, "equality": model.neq, "actuator": model.nu}

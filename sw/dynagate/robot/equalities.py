@@ -19,7 +19,7 @@ from dynagate.robot.rotations import matrix_of
 from dynagate.robot.terms import is_constraint, name_of
 
 
-class End(NamedTuple):
+class LoopEnd(NamedTuple):
     """A frame of a loop: the body that carries it, and its pose (3,), (3, 3) there."""
 
     body: int
@@ -33,7 +33,7 @@ class Equality(NamedTuple):
 
     name: str
     constraint: Constraint | None
-    ends: tuple[End, ...]
+    ends: tuple[LoopEnd, ...]
 
 
 def equalities(model: Any, lock: Mapping[str, float]) -> Iterator[Equality]:
@@ -53,12 +53,14 @@ def _loop(model: Any, k: int, *, sites: bool) -> Equality:
     data, weld = model.eq_data[k], bool(model.eq_type[k])
     ids = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
     if sites:
-        first, second = (End(int(model.site_bodyid[i]), model.site_pos[i], matrix_of(model.site_quat[i])) for i in ids)
+        first, second = (
+            LoopEnd(int(model.site_bodyid[i]), model.site_pos[i], matrix_of(model.site_quat[i])) for i in ids
+        )
     elif weld:
-        first = End(ids[0], data[3:6], matrix_of(data[6:10]))
-        second = End(ids[1], data[0:3], np.eye(3))
+        first = LoopEnd(ids[0], data[3:6], matrix_of(data[6:10]))
+        second = LoopEnd(ids[1], data[0:3], np.eye(3))
     else:
-        first, second = (End(body, data[3 * n : 3 * n + 3], np.eye(3)) for n, body in enumerate(ids))
+        first, second = (LoopEnd(body, data[3 * n : 3 * n + 3], np.eye(3)) for n, body in enumerate(ids))
     bodies = [first.body, second.body]
     own = Constraint(
         f"{name}_1",

@@ -116,7 +116,7 @@ def _is_inertia(values: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ParameterKind:
     """A kind of parameter.
 
     Attributes:
@@ -147,8 +147,8 @@ class Kind:
 
 _BODY = "a mass above 0 and an inertia that a body can have"
 _ABOVE = "a number of 0 or more"
-KINDS: dict[str, Kind] = {
-    INERTIAL: Kind(
+KINDS: dict[str, ParameterKind] = {
+    INERTIAL: ParameterKind(
         LINK,
         (COUNT,),
         lambda robot, i: robot.links[i].parameters(),
@@ -157,7 +157,7 @@ KINDS: dict[str, Kind] = {
         _is_body,
         _BODY,
     ),
-    MASS: Kind(
+    MASS: ParameterKind(
         LINK,
         (),
         lambda robot, i: np.array(robot.links[i].mass),
@@ -166,8 +166,10 @@ KINDS: dict[str, Kind] = {
         lambda values: values > 0.0,
         "a mass above 0 kg",
     ),
-    COM: Kind(LINK, (3,), lambda robot, i: np.array(robot.links[i].com), "center of mass in the link's frame, m", COM),
-    INERTIA: Kind(
+    COM: ParameterKind(
+        LINK, (3,), lambda robot, i: np.array(robot.links[i].com), "center of mass in the link's frame, m", COM
+    ),
+    INERTIA: ParameterKind(
         LINK,
         (6,),
         lambda robot, i: _moments(robot.links[i]),
@@ -176,7 +178,7 @@ KINDS: dict[str, Kind] = {
         _is_inertia,
         "an inertia that a body can have: positive moments, none above the sum of the two others",
     ),
-    PAYLOAD: Kind(
+    PAYLOAD: ParameterKind(
         LINK,
         (COUNT,),
         lambda robot, i: np.zeros(COUNT),
@@ -185,7 +187,7 @@ KINDS: dict[str, Kind] = {
         _is_payload,
         f"zeros for no payload, or {_BODY}",
     ),
-    ARMATURE: Kind(
+    ARMATURE: ParameterKind(
         JOINT,
         (),
         lambda robot, i: np.array(robot.links[i].joint.armature),
@@ -194,7 +196,7 @@ KINDS: dict[str, Kind] = {
         lambda values: values >= 0.0,
         _ABOVE,
     ),
-    DAMPING: Kind(
+    DAMPING: ParameterKind(
         JOINT,
         (),
         lambda robot, i: np.array(robot.links[i].joint.damping),
@@ -203,7 +205,7 @@ KINDS: dict[str, Kind] = {
         lambda values: values >= 0.0,
         _ABOVE,
     ),
-    FRICTION: Kind(
+    FRICTION: ParameterKind(
         JOINT,
         (),
         lambda robot, i: np.array(robot.links[i].joint.friction if robot.friction_speed else 0.0),
@@ -212,11 +214,13 @@ KINDS: dict[str, Kind] = {
         lambda values: values >= 0.0,
         _ABOVE,
     ),
-    PLACEMENT: Kind(
+    PLACEMENT: ParameterKind(
         PLACE, (7,), _pose, "position, m, and unit quaternion (x, y, z, w) in the parent link", PLACEMENT, unit=3
     ),
-    POSITION: Kind(PLACE, (3,), lambda robot, i: _pose(robot, i)[:3], "position in the parent link, m", POSITION),
-    ROTATION: Kind(
+    POSITION: ParameterKind(
+        PLACE, (3,), lambda robot, i: _pose(robot, i)[:3], "position in the parent link, m", POSITION
+    ),
+    ROTATION: ParameterKind(
         PLACE,
         (4,),
         lambda robot, i: _pose(robot, i)[3:],
@@ -224,8 +228,10 @@ KINDS: dict[str, Kind] = {
         ROTATION,
         unit=0,
     ),
-    GRAVITY: Kind(WORLD, (3,), lambda robot, i: np.array(robot.gravity), "acceleration of free fall, m/s²", GRAVITY),
-    GROUND_FRICTION: Kind(
+    GRAVITY: ParameterKind(
+        WORLD, (3,), lambda robot, i: np.array(robot.gravity), "acceleration of free fall, m/s²", GRAVITY
+    ),
+    GROUND_FRICTION: ParameterKind(
         WORLD,
         (),
         lambda robot, i: np.array(DEFAULT_GROUND_FRICTION),

@@ -17,7 +17,7 @@ from dynagate.forces import Force
 from dynagate.graph.region import Region
 from dynagate.operators.choose import FLOAT, Backend, Gradient, of_function
 from dynagate.operators.face import FunctionFace, with_unit_quaternions
-from dynagate.operators.inputs import Named, check_dtypes
+from dynagate.operators.inputs import HasInputs, check_dtypes
 from dynagate.robot.checked import RobotOrName
 from dynagate.torch.library import TorchOperator, check_tensors
 
@@ -99,7 +99,7 @@ def function(
     return Function(**of_function(locals()))
 
 
-def prepared(named: Named, inputs: dict[str, Any]) -> list[torch.Tensor]:
+def prepared(named: HasInputs, inputs: dict[str, Any]) -> list[torch.Tensor]:
     """The inputs in order, their quaternions of length 1. Raises as `Function` says."""
     check_tensors(inputs)
     check_dtypes(inputs)

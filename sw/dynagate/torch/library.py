@@ -17,7 +17,7 @@ from torch.masked import MaskedTensor
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.native.gpu import GpuProgram
 from dynagate.native.kernel import Kernel
-from dynagate.operators.compute import CUDA, Compiled
+from dynagate.operators.compute import CUDA, CompiledCompute
 from dynagate.operators.operator import Operator
 
 NAMESPACE = "dynagate"
@@ -109,7 +109,7 @@ class TorchOperator:
     def _compute(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         compute, graph = self.operator.compute, self.operator.graph
         on = inputs[0].device
-        if isinstance(compute, Compiled):
+        if isinstance(compute, CompiledCompute):
             if on.type not in compute.platforms:
                 raise ArgumentError(
                     f"{self.operator} runs on {', '.join(compute.platforms)}, and its inputs are on {on}; expected "
@@ -127,7 +127,7 @@ class TorchOperator:
         results = [np.asarray(result, dtype).reshape(s) for result, s in zip(compute(arrays), shapes, strict=True)]
         return [torch.from_numpy(result).to(on) for result in results]
 
-    def _on_cpu(self, compute: Compiled, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+    def _on_cpu(self, compute: CompiledCompute, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
         """On PyTorch's own memory."""
         first = inputs[0]
         dtype, shapes = first.dtype, self._shapes(*inputs)
@@ -141,7 +141,7 @@ class TorchOperator:
             kernel.at([x.data_ptr() for x in read], [x.data_ptr() for x in outputs], batch)
         return outputs
 
-    def _on_gpu(self, compute: Compiled, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+    def _on_gpu(self, compute: CompiledCompute, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
         """On PyTorch's own memory and current stream."""
         card = inputs[0].device
         kernel = compute.gpu_kernel(_NUMPY[inputs[0].dtype], card.index or 0)

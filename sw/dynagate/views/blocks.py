@@ -20,14 +20,14 @@ LETTERS = 13
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BlockDiagram:
     """Blocks in the order of the data: (name, hint, kind). values: (from, to) -> how many values, by place."""
 
     rows: tuple[tuple[str, str, str], ...]
     values: dict[tuple[int, int], int]
 
 
-def datapath_blocks(built: Design[Pipeline]) -> Blocks:
+def datapath_blocks(built: Design[Pipeline]) -> BlockDiagram:
     """The streams, the passes in the order in which they begin, and the FIFOs behind them."""
     passes = [span.name for span in spans(built.hardware.plan)]
     design = built.design
@@ -49,7 +49,7 @@ def datapath_blocks(built: Design[Pipeline]) -> Blocks:
     values = _values(built, place, entry, exit_)
     for k in (*range(entry), *range(exit_, len(rows) - 1)):
         values[k, k + 1] = len(built.graph.input_nodes if k < entry else built.graph.output_nodes)
-    return Blocks(rows, values)
+    return BlockDiagram(rows, values)
 
 
 def _values(built: Design[Pipeline], place: dict[str, int], entry: int, exit_: int) -> dict[tuple[int, int], int]:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 
 from dynagate.hw.plan.plan import Plan
-from dynagate.hw.plan.timeline import Chain, Span, chain, spans, units_in_use
+from dynagate.hw.plan.timeline import OperationChain, Span, chain, spans, units_in_use
 from dynagate.views.svg import (
     BLUE,
     FAINT,
@@ -96,7 +96,7 @@ def _shade(part: float) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def _draw_chain(canvas: Canvas, longest: Chain, scale: float) -> None:
+def _draw_chain(canvas: Canvas, longest: OperationChain, scale: float) -> None:
     canvas.text(LEFT - 8, TOP + 15, shortened(longest.title, LETTERS + 6), anchor="end", bold=True, size=11)
     for link in longest.links:
         width = max((link.ready - link.start) * scale - 0.5, 0.5)
@@ -107,7 +107,7 @@ def _draw_chain(canvas: Canvas, longest: Chain, scale: float) -> None:
         canvas.rectangle(LEFT + link.start * scale, TOP + 3, width, ROW - 6, fill=color, hint=hint)
 
 
-def _mark_chain(canvas: Canvas, longest: Chain, scale: float, rows: dict[str, int]) -> None:
+def _mark_chain(canvas: Canvas, longest: OperationChain, scale: float, rows: dict[str, int]) -> None:
     """A thin bar in the row of each operation's pass."""
     for link in longest.links:
         if link.scope in rows:
@@ -117,7 +117,7 @@ def _mark_chain(canvas: Canvas, longest: Chain, scale: float, rows: dict[str, in
             canvas.rectangle(LEFT + link.start * scale, y, width, 4, fill=color, hint=f"{link.kind} {link.name}")
 
 
-def _legend(canvas: Canvas, longest: Chain, y: float) -> None:
+def _legend(canvas: Canvas, longest: OperationChain, y: float) -> None:
     canvas.text(10, 20, f"{longest.title}: " + _sums(longest), size=12)
     x: float = LEFT
     for kind in longest.kinds:
@@ -128,7 +128,7 @@ def _legend(canvas: Canvas, longest: Chain, y: float) -> None:
     canvas.text(x + 14, y, "results are delivered", size=11)
 
 
-def _sums(longest: Chain) -> str:
+def _sums(longest: OperationChain) -> str:
     parts = [f"{kind} {longest.cycles(kind)}" for kind in longest.kinds if longest.cycles(kind)]
     return ", ".join([*parts, f"waiting {longest.waiting}"]) + " cycles"
 

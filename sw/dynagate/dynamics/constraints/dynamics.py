@@ -34,7 +34,7 @@ from dynagate.dynamics.recursions import frames
 from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.invertible import CONFIGURATIONS, SINGULAR
 from dynagate.dynamics.recursions.rnea import Balance, balance
-from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, zeros
+from dynagate.dynamics.spatial import Array, Scalar, SpatialForce, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.errors import RobotError
 from dynagate.robot.model import Robot
@@ -47,7 +47,7 @@ WEAKEST = 0.4
 """ε / (σ² + ε) of the weakest direction σ² of Aᵀ A in which the series gives all digits back."""
 
 
-class Equations:
+class ConstraintFactors:
     """The factors with which the equations of active constraints are solved at a configuration: M = LᵀDL, and Y =
     L⁻ᵀJᵀ.
 
@@ -101,7 +101,7 @@ def forward_dynamics(
     have instead of 0, in the axes of the rows. pivots: of the Delassus matrix at a time, 1 or 3.
     """
     bias, motion = _bias(tree, q, qd, [0.0] * tree.nv, external)
-    equations = Equations(tree, q, active)
+    equations = ConstraintFactors(tree, q, active)
     rows = acceleration_of(tree, equations.where, motion, tree.mimic.rates(qd))
     if acceleration is not None:
         rows = rows - array(list(acceleration))
@@ -135,7 +135,7 @@ def impact(
     restitution (constraints,): e, the part of each frame's velocity that it has afterwards, turned round; 0 to 1.
     active, pivots: as in `forward_dynamics`.
     """
-    equations = Equations(tree, q, active)
+    equations = ConstraintFactors(tree, q, active)
     rows = zeros(tree.source.constraint_rows)
     for k, held in enumerate(constraints_of(tree)):
         with scope(*held.scope):
@@ -247,7 +247,7 @@ def residual(
     constraints are active. force: λ (rows,) in base axes."""
     where = poses_of(tree, q)
     local = array(list(force))
-    pushes: dict[int, Force] = {}
+    pushes: dict[int, SpatialForce] = {}
     for held in constraints_of(tree):
         for three in held.in_threes():
             with scope(*held.scope):
@@ -259,7 +259,7 @@ def residual(
             i = end.link
             with scope("constraint", f"link{i}"):
                 linear = (where.rotation[i].T @ push_by) * end.sign
-                push = Force(cross(end.point, linear) + (where.rotation[i].T @ moment) * end.sign, linear)
+                push = SpatialForce(cross(end.point, linear) + (where.rotation[i].T @ moment) * end.sign, linear)
                 pushes[i] = pushes[i] + push if i in pushes else push
     motion = balance(tree, q, qd, qdd, external, pushes)
     rows = acceleration_of(tree, where, motion, qd)

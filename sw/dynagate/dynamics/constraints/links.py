@@ -29,7 +29,7 @@ from dynagate.dynamics.constraints.rows import (
     tied_chains,
 )
 from dynagate.dynamics.constraints.solve import ConstraintSolver
-from dynagate.dynamics.links import Link, Links
+from dynagate.dynamics.links import Links, TreeLink
 from dynagate.dynamics.recursions.articulated import (
     ArticulatedInertia,
     ArticulatedJoint,
@@ -41,9 +41,9 @@ from dynagate.dynamics.recursions.rnea import Balance, LinkMotion, drifting
 from dynagate.dynamics.spatial import (
     ZERO_MOTION,
     Array,
-    Force,
-    Motion,
     Scalar,
+    SpatialForce,
+    SpatialMotion,
     array,
     cross,
     symmetric,
@@ -85,7 +85,7 @@ class _Pose(NamedTuple):
 
 
 def _posed(
-    link: Link, above: tuple[Array, Array] | None, joint: JointTransform, *, local: bool
+    link: TreeLink, above: tuple[Array, Array] | None, joint: JointTransform, *, local: bool
 ) -> tuple[tuple[Array, Array], _Pose]:
     unit = array(np.eye(3))
     base: Any = ()
@@ -107,7 +107,7 @@ class _Moving(NamedTuple):
 
 
 def _moving(
-    link: Link,
+    link: TreeLink,
     above: _Moving | None,
     joint: JointTransform,
     rates: Sequence[Scalar],
@@ -218,7 +218,9 @@ def _holds(solver: ConstraintSolver, tree: Tree, where: LinkPoses, active: Seque
             with scope("constraint", f"link{end.link}"):
                 for row, (moment, push) in enumerate(zip(along.turning, along.moving, strict=True), held.rows.start):
                     linear = (turn.T @ push) * end.sign
-                    force = Force(cross(end.point, linear) + (turn.T @ moment) * end.sign, linear).scaled(active[k])
+                    force = SpatialForce(cross(end.point, linear) + (turn.T @ moment) * end.sign, linear).scaled(
+                        active[k]
+                    )
                     before = result[end.link].forces[row]
                     result[end.link].forces[row] = before + force if before else force
     return [hold._replace(ball=balls.get(i, ())) for i, hold in enumerate(result)]
@@ -238,8 +240,8 @@ class _Below(NamedTuple):
     """Sums over the subtrees below a link: inertia, force, forces by rows, and sums over degrees of freedom."""
 
     inertia: ArticulatedInertia
-    force: Force
-    by_rows: list[Force]
+    force: SpatialForce
+    by_rows: list[SpatialForce]
     sums: _Sums
 
     def __add__(self, other: _Below) -> _Below:  # type: ignore[override]
@@ -257,7 +259,7 @@ class _Loads(NamedTuple):
 
 
 def _loaded(
-    link: Link,
+    link: TreeLink,
     below: _Below | None,
     pose: JointTransform,
     moving: _Moving,
@@ -271,7 +273,7 @@ def _loaded(
     force, u = propagate(link, net if below is None else net + below.force, joint, resisted)
     by_rows, y = [], []
     for row, (own, load) in enumerate(zip(hold.forces, hold.loads, strict=True)):
-        push = Force(zeros(3), zeros(3)) if below is None else below.by_rows[row]
+        push = SpatialForce(zeros(3), zeros(3)) if below is None else below.by_rows[row]
         pushed, loads = propagate(link, push - own if own else push, joint, list(load) or [0.0 for _ in link.dofs])
         by_rows.append(pose.force_to_parent(pushed))
         y.append(loads)
@@ -281,7 +283,7 @@ def _loaded(
     return _Below(inertia, pose.force_to_parent(force), by_rows, sums), _Loads(joint, u, y, sums)
 
 
-def _summed(link: Link, joint: ArticulatedJoint, u: Sequence[Scalar], y: Sequence[Sequence[Scalar]]) -> _Sums:
+def _summed(link: TreeLink, joint: ArticulatedJoint, u: Sequence[Scalar], y: Sequence[Sequence[Scalar]]) -> _Sums:
     inverse = [factor.inverse_d for factor in joint.factors]
     scaled = [array([own * d for own, d in zip(row, inverse, strict=True)]) for row in y]
     pairs = [(a, b) for a in range(len(y)) for b in range(a, len(y))]
@@ -308,7 +310,7 @@ def _pushes(
 
 
 def _accelerated(
-    link: Link, above: Motion | None, pose: JointTransform, loads: _Loads, push: Array
-) -> tuple[Motion, list[Scalar]]:
+    link: TreeLink, above: SpatialMotion | None, pose: JointTransform, loads: _Loads, push: Array
+) -> tuple[SpatialMotion, list[Scalar]]:
     pushed = [u + array([row[d] for row in loads.y]) @ push for d, u in enumerate(loads.u)]
     return joint_acceleration(link, ZERO_MOTION if above is None else pose.motion_to_link(above), loads.joint, pushed)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from dynagate.dynamics.constraints import dynamics, links
-from dynagate.dynamics.functions.record import Function, derivative, derivatives
+from dynagate.dynamics.functions.record import FunctionRow, derivative, derivatives
 from dynagate.dynamics.functions.spaces import arguments
 
-_CONSTRAINED = Function(
+_CONSTRAINED = FunctionRow(
     "constrained_forward_dynamics",
     arguments("q qd tau active"),
     arguments("qdd force"),
@@ -21,7 +21,7 @@ _CONSTRAINED = Function(
     dict.fromkeys(("blocks", "single_pivots", "articulated"), dynamics.check_independent),
     mimicking=("blocks", "single_pivots"),
 )
-_CONSTRAINED_INVERSE = Function(
+_CONSTRAINED_INVERSE = FunctionRow(
     "constrained_inverse_dynamics",
     arguments("q qd qdd active"),
     arguments("tau force"),
@@ -30,7 +30,7 @@ _CONSTRAINED_INVERSE = Function(
     {"least_forces": dynamics.check_any},
     mimicking=("least_forces",),
 )
-_IMPACT = Function(
+_IMPACT = FunctionRow(
     "impact",
     arguments("q qd active restitution"),
     arguments("qd_after impulse"),
@@ -39,7 +39,7 @@ _IMPACT = Function(
     dict.fromkeys(("blocks", "single_pivots"), dynamics.check_independent),
     mimicking=("blocks", "single_pivots"),
 )
-CONSTRAINED: dict[str, Function] = {
+CONSTRAINED: dict[str, FunctionRow] = {
     f.name: f
     for f in [
         _CONSTRAINED,
@@ -55,7 +55,7 @@ CONSTRAINED: dict[str, Function] = {
         _IMPACT,
         *derivatives(_IMPACT),
         *(
-            Function(
+            FunctionRow(
                 name, arguments(inputs), arguments(name), {form: f}, {}, {form: dynamics.check_any}, mimicking=(form,)
             )
             for name, inputs, form, f in (
@@ -63,7 +63,7 @@ CONSTRAINED: dict[str, Function] = {
                 ("constraint_drift", "q qd", "newton_euler", dynamics.drift),
             )
         ),
-        Function(
+        FunctionRow(
             "contact_jacobian",
             arguments("q"),
             arguments("contact_jacobian"),
@@ -75,7 +75,7 @@ CONSTRAINED: dict[str, Function] = {
 }
 """Functions of robots with constraints (`Robot.with_contact`, `Robot.with_loop`), by name."""
 
-CONSTRAINED_SOLUTION = Function(
+CONSTRAINED_SOLUTION = FunctionRow(
     "constrained_solution",
     arguments("q qd tau active acceleration"),
     _CONSTRAINED.outputs,
@@ -85,7 +85,7 @@ CONSTRAINED_SOLUTION = Function(
     mimicking=_CONSTRAINED.mimicking,
 )
 """`constrained_forward_dynamics` with accelerations that the frames are to have, for its derivatives."""
-CONSTRAINED_RESIDUAL = Function(
+CONSTRAINED_RESIDUAL = FunctionRow(
     "constrained_residual",
     arguments("q qd qdd force"),
     arguments("tau acceleration"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynagate.dynamics.functions.constrained import CONSTRAINED
-from dynagate.dynamics.functions.record import MASS_PRODUCT, Algorithm, Function, derivative, derivatives
+from dynagate.dynamics.functions.record import MASS_PRODUCT, Algorithm, FunctionRow, derivative, derivatives
 from dynagate.dynamics.functions.spaces import arguments
 from dynagate.dynamics.gradients import body_columns, closed_form
 from dynagate.dynamics.recursions import aba, articulated, crba, forward_dynamics, kinematics, momentum, rnea
@@ -38,10 +38,10 @@ _KINEMATICS: list[tuple[str, str, Algorithm]] = [
     ("link_positions", "q", kinematics.link_positions),
     ("link_jacobians", "q", kinematics.link_jacobians),
 ]
-FUNCTIONS: dict[str, Function] = {
+FUNCTIONS: dict[str, FunctionRow] = {
     f.name: f
     for f in [
-        Function(
+        FunctionRow(
             "inverse_dynamics",
             arguments("q qd qdd"),
             arguments("tau"),
@@ -53,14 +53,14 @@ FUNCTIONS: dict[str, Function] = {
             {},
             {"prefix": scans.check_serial},
         ),
-        Function(
+        FunctionRow(
             "mass_matrix",
             arguments("q"),
             arguments("m"),
             {"composite_bodies": crba.mass_matrix},
             {},
         ),
-        Function(
+        FunctionRow(
             "mass_matrix_inverse",
             arguments("q"),
             arguments("minv"),
@@ -71,7 +71,7 @@ FUNCTIONS: dict[str, Function] = {
             {},
             mimicking=("ltdl",),
         ),
-        Function(
+        FunctionRow(
             "forward_dynamics",
             arguments("q qd tau"),
             arguments("qdd"),
@@ -90,7 +90,7 @@ FUNCTIONS: dict[str, Function] = {
             },
             mimicking=("mass_matrix_solve",),
         ),
-        Function(
+        FunctionRow(
             MASS_PRODUCT,
             arguments("q tau"),
             arguments("qdd"),
@@ -98,7 +98,7 @@ FUNCTIONS: dict[str, Function] = {
             {},
             mimicking=("aba",),
         ),
-        Function(
+        FunctionRow(
             "step",
             arguments("q qd tau"),
             arguments("q_next qd_next"),
@@ -106,7 +106,7 @@ FUNCTIONS: dict[str, Function] = {
             dict.fromkeys(step.FORMS, step.OPTIONS),
             mimicking=("mass_matrix_solve",),
         ),
-        Function(
+        FunctionRow(
             "inverse_dynamics_gradient",
             arguments("q qd qdd"),
             arguments("dtau_dq dtau_dqd"),
@@ -116,7 +116,7 @@ FUNCTIONS: dict[str, Function] = {
             },
             {"closed_form": ("frame", "prefix")},
         ),
-        Function(
+        FunctionRow(
             "forward_dynamics_gradient",
             arguments("q qd tau"),
             arguments("qdd dqdd_dq dqdd_dqd minv"),
@@ -127,7 +127,7 @@ FUNCTIONS: dict[str, Function] = {
             {"closed_form": ("frame", "mass", "prefix")},
             mimicking=("closed_form",),
         ),
-        Function(
+        FunctionRow(
             "forward_dynamics_gradient_given_minv",
             arguments("q qd qdd minv"),
             arguments("dqdd_dq dqdd_dqd"),
@@ -135,7 +135,10 @@ FUNCTIONS: dict[str, Function] = {
             {"closed_form": ("frame", "prefix")},
             mimicking=("closed_form",),
         ),
-        *(Function(name, arguments(inputs), arguments(name), {"recursive": f}, {}) for name, inputs, f in _KINEMATICS),
+        *(
+            FunctionRow(name, arguments(inputs), arguments(name), {"recursive": f}, {})
+            for name, inputs, f in _KINEMATICS
+        ),
     ]
 }
 """The functions of a robot by name: inputs and outputs with their shapes, and the forms of each."""
@@ -156,8 +159,8 @@ FUNCTIONS |= {
     ]
 }
 
-QUANTITIES: dict[str, Function] = {
-    name: Function(name, arguments(inputs), arguments(name), {"recursive": algorithm}, {})
+QUANTITIES: dict[str, FunctionRow] = {
+    name: FunctionRow(name, arguments(inputs), arguments(name), {"recursive": algorithm}, {})
     for name, inputs, algorithm in (
         ("gravity_torque", "q", momentum.gravity_torque),
         ("coriolis_torque", "q qd", momentum.coriolis_torque),
@@ -170,5 +173,5 @@ QUANTITIES: dict[str, Function] = {
 }
 """Further quantities for controllers, by name."""
 
-LISTED: Mapping[str, Function] = ChainMap(CONSTRAINED, QUANTITIES, FUNCTIONS)
+LISTED: Mapping[str, FunctionRow] = ChainMap(CONSTRAINED, QUANTITIES, FUNCTIONS)
 """All functions that have a name of their own, those that know every robot first."""

@@ -9,7 +9,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.functions.constrained import CONSTRAINED
 from dynagate.dynamics.functions.function_table import FUNCTIONS, QUANTITIES
 from dynagate.dynamics.functions.lookup import FRAME_FUNCTIONS
-from dynagate.dynamics.functions.record import Function
+from dynagate.dynamics.functions.record import FunctionRow
 from dynagate.dynamics.functions.spaces import arguments
 
 
@@ -18,7 +18,7 @@ def _without_frame(*_: Any, **__: Any) -> NoReturn:
 
 
 _OF_FRAMES = {
-    name: Function(name, arguments(inputs), arguments(outputs), {"recursive": _without_frame}, {})
+    name: FunctionRow(name, arguments(inputs), arguments(outputs), {"recursive": _without_frame}, {})
     for name, (inputs, outputs, _) in FRAME_FUNCTIONS.items()
 }
 
@@ -30,7 +30,7 @@ _GROUPS = (
 )
 
 
-class FunctionTable(ChainMap[str, Function]):
+class FunctionTable(ChainMap[str, FunctionRow]):
     """All functions by name. Print it for their inputs and outputs. A function that is added reaches every backend.
 
     Example:

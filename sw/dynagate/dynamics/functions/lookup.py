@@ -14,9 +14,9 @@ from dynagate.base.nearest import suggested
 from dynagate.dynamics.functions.aliases import ELSEWHERE, WITH_FRAME, accepted, plain
 from dynagate.dynamics.functions.constrained import CONSTRAINED
 from dynagate.dynamics.functions.function_table import FUNCTIONS, LISTED
-from dynagate.dynamics.functions.record import CODE, TAU_OR_QDD, Algorithm, Function, Part
+from dynagate.dynamics.functions.record import CODE, TAU_OR_QDD, Algorithm, FunctionPart, FunctionRow
 from dynagate.dynamics.functions.spaces import Argument, arguments
-from dynagate.dynamics.functions.together import State, Together
+from dynagate.dynamics.functions.together import SampleState, Together
 from dynagate.dynamics.recursions import frames
 from dynagate.dynamics.steps import step
 from dynagate.dynamics.tree import Tree
@@ -34,7 +34,7 @@ TOGETHER = (
 ALL = "all"
 ROLLOUT = "rollout"
 """A step whose state stays on the chip, turn after turn: a function of designs."""
-_TURN = Function(
+_TURN = FunctionRow(
     ROLLOUT,
     arguments("q qd tau"),
     arguments("q_next qd_next"),
@@ -53,7 +53,7 @@ SOLVED = dict.fromkeys(
 """Names that are searched for among the functions, without case and signs -> the answer."""
 
 
-def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample: bool = False) -> Function:
+def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample: bool = False) -> FunctionRow:
     """Return the function that a Python call requests, by one name or a list of names.
 
     Args:
@@ -121,7 +121,7 @@ def of_frame(name: Any, frame: Any) -> tuple[Any, Any]:
     return (framed[0] if isinstance(name, str) else framed), None
 
 
-def function(name: str | Sequence[str]) -> Function:
+def function(name: str | Sequence[str]) -> FunctionRow:
     """Return the row of a function by its name, as the command line and design.json have it.
 
     Args:
@@ -181,7 +181,7 @@ def _at_once() -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=256)
-def functions_at_once(names: tuple[str, ...]) -> Function:
+def functions_at_once(names: tuple[str, ...]) -> FunctionRow:
     """The row of functions that are computed at one state, in one graph: inputs and outputs are those of all, outputs
     of a frame with _ and its name behind theirs. Raises ValueError: a name is unknown or there twice, is of a function
     that is made by differentiation or of several, or one's output is another one's input."""
@@ -211,7 +211,7 @@ def functions_at_once(names: tuple[str, ...]) -> Function:
         answers = tuple(by_name[name] for name in outputs)
         return answers if len(answers) > 1 else answers[0]
 
-    return Function(
+    return FunctionRow(
         AND.join(row.name for row in rows),
         tuple(ordered),
         tuple(outputs.values()),
@@ -221,7 +221,7 @@ def functions_at_once(names: tuple[str, ...]) -> Function:
     )
 
 
-def _outputs_at_once(row: Function) -> list[Argument]:
+def _outputs_at_once(row: FunctionRow) -> list[Argument]:
     """Return the outputs of a function when it is combined with others: those of a frame have its name."""
     for prefix in sorted(FRAME_FUNCTIONS, key=len, reverse=True):
         if row.name.startswith(f"{prefix}_"):
@@ -245,7 +245,7 @@ LONGEST_FRAME = 100
 
 
 @lru_cache(maxsize=64)
-def _frame_function(row: str, frame: str) -> Function:
+def _frame_function(row: str, frame: str) -> FunctionRow:
     """Raises ValueError: the name cannot be part of an identifier."""
     if not (frame.isascii() and f"_{frame}".isidentifier() and len(frame) <= LONGEST_FRAME):
         raise ArgumentError(
@@ -253,7 +253,7 @@ def _frame_function(row: str, frame: str) -> Function:
             f"digits and _ by robot.with_frame('name', on='{frame}')"
         )
     inputs, outputs, algorithm = FRAME_FUNCTIONS[row]
-    return Function(
+    return FunctionRow(
         f"{row}_{frame}",
         arguments(inputs),
         arguments(outputs),
@@ -263,7 +263,7 @@ def _frame_function(row: str, frame: str) -> Function:
     )
 
 
-def functions_together(names: Sequence[str]) -> Function:
+def functions_together(names: Sequence[str]) -> FunctionRow:
     """The row of several functions whose samples share one graph. Raises ValueError: a name is unknown, occurs twice,
     or is of a function that cannot be computed with others."""
     names = [function(name).name for name in names]
@@ -284,7 +284,7 @@ def functions_together(names: Sequence[str]) -> Function:
     codes = {True: iter(range(1, len(rows) + 1)), False: iter(range(0, -len(rows), -1))}
     for row in rows:
         own = {a.name: TAU_OR_QDD if both and a.name in ("tau", "qdd") else a for a in row.inputs}
-        parts.append(Part(row, next(codes["qdd" in own]), tuple((name, own[name].name) for name in own)))
+        parts.append(FunctionPart(row, next(codes["qdd" in own]), tuple((name, own[name].name) for name in own)))
         inputs |= {argument.name: argument for argument in own.values()}
         outputs |= {argument.name: argument for argument in row.outputs}
     ordered = [inputs[name] for name in ("q", "qd", "qdd", "tau", TAU_OR_QDD.name) if name in inputs]
@@ -293,7 +293,7 @@ def functions_together(names: Sequence[str]) -> Function:
     def together(tree: Tree, *values: Any, external: Any = None, **options: Any) -> tuple[Any, ...]:
         by_name: dict[str, Any] = dict(zip(names_of_inputs, values, strict=True))
         either = by_name.get(TAU_OR_QDD.name)
-        state = State(
+        state = SampleState(
             by_name["q"],
             by_name.get("qd"),
             by_name.get("tau", either),
@@ -303,7 +303,7 @@ def functions_together(names: Sequence[str]) -> Function:
         )
         return tuple(Together(tree, state, tuple(outputs), **options).results())
 
-    return Function(
+    return FunctionRow(
         ALL if len(rows) == len(TOGETHER) else ",".join(row.name for row in rows),
         (*ordered, CODE),
         tuple(outputs.values()),

@@ -47,11 +47,11 @@ and N."""
 
 
 @dataclass(frozen=True)
-class Part:
+class FunctionPart:
     """One of the functions that are computed together. code: of its samples, positive where it takes accelerations.
     inputs: its own inputs by name -> those of all together."""
 
-    function: Function
+    function: FunctionRow
     code: int
     inputs: tuple[tuple[str, str], ...]
 
@@ -61,7 +61,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionRow:
     """One row of the function table. forms: the algorithms that compute it, by name, the default first.
     options: what the algorithms take besides their inputs, by form.
     checks: by form, what raises RobotError for robots that the form does not know.
@@ -76,9 +76,9 @@ class Function:
     forms: dict[str, Algorithm]
     options: dict[str, tuple[str, ...]]
     checks: dict[str, Callable[[Tree], None]] = field(default_factory=dict)
-    derivative_of: Function | None = None
-    parts: tuple[Part, ...] = ()
-    at_once: tuple[Function, ...] = ()
+    derivative_of: FunctionRow | None = None
+    parts: tuple[FunctionPart, ...] = ()
+    at_once: tuple[FunctionRow, ...] = ()
     mimicking: tuple[str, ...] = ()
 
     def forms_for(self, robot: Robot) -> list[str]:
@@ -217,7 +217,7 @@ class Function:
                 )
 
 
-def derivatives(of: Function) -> list[Function]:
+def derivatives(of: FunctionRow) -> list[FunctionRow]:
     """Return the rows of products with a function's derivatives: λᵀ ∂outputs/∂inputs, and ∂outputs/∂inputs · δ."""
     moved = [argument for argument in of.inputs if argument.values.moves_in]
     weights = tuple(argument.weights() for argument in of.outputs)
@@ -230,6 +230,6 @@ def derivatives(of: Function) -> list[Function]:
     ]
 
 
-def derivative(of: Function, name: str, inputs: Sequence[Argument], outputs: Sequence[Argument]) -> Function:
+def derivative(of: FunctionRow, name: str, inputs: Sequence[Argument], outputs: Sequence[Argument]) -> FunctionRow:
     """Return the row of a function that is made from another one's graph."""
-    return Function(name, tuple(inputs), tuple(outputs), of.forms, of.options, of.checks, of)
+    return FunctionRow(name, tuple(inputs), tuple(outputs), of.forms, of.options, of.checks, of)

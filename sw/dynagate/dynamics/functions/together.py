@@ -25,7 +25,7 @@ OF_TORQUE = frozenset({"tau", "dtau_dq", "dtau_dqd"})
 """Outputs that need no mass matrix."""
 
 
-class State(NamedTuple):
+class SampleState(NamedTuple):
     """The state of a sample.
 
     code: positive if qdd is the sample's own and tau is not; None if all samples have the same one of the two. Both are
@@ -48,7 +48,7 @@ class Together:
     """
 
     def __init__(
-        self, tree: Tree, state: State, outputs: Sequence[str], frame: Frame = "sparsest", prefix: bool = False
+        self, tree: Tree, state: SampleState, outputs: Sequence[str], frame: Frame = "sparsest", prefix: bool = False
     ) -> None:
         self.tree, self.state, self.outputs = tree, state, tuple(outputs)
         self._frame, self._prefix = frame, prefix

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.spatial import ZERO_MOTION, Array, Force, Motion, Scalar, zeros
+from dynagate.dynamics.spatial import ZERO_MOTION, Array, Scalar, SpatialForce, SpatialMotion, zeros
 from dynagate.dynamics.transforms import JointTransform
 from dynagate.dynamics.tree import Tree
 
@@ -21,10 +21,10 @@ class Pass(NamedTuple):
     forces of its subtree."""
 
     joint: list[JointTransform]
-    carried_velocity: list[Motion]
-    carried_acceleration: list[Motion]
-    velocity: list[Motion]
-    force: list[Force]
+    carried_velocity: list[SpatialMotion]
+    carried_acceleration: list[SpatialMotion]
+    velocity: list[SpatialMotion]
+    force: list[SpatialForce]
 
 
 def _recursion(
@@ -32,11 +32,11 @@ def _recursion(
 ) -> tuple[list[Scalar], Pass]:
     joints = tree.transforms(q)
     result = Pass(joints, [], [], [], [])
-    accelerations: list[Motion] = []
+    accelerations: list[SpatialMotion] = []
     for i in tree.links:
         with scope("rnea", f"link{i}"):
             p, rate = tree.parents[i], tree.joint_motion(i, qd)
-            base = Motion(zeros(3), joints[i].to_link(tree.base_acceleration))
+            base = SpatialMotion(zeros(3), joints[i].to_link(tree.base_acceleration))
             v = joints[i].motion_to_link(result.velocity[p]) if p >= 0 else ZERO_MOTION
             a = joints[i].motion_to_link(accelerations[p]) if p >= 0 else base
             result.carried_velocity.append(v)
@@ -79,8 +79,8 @@ def inverse_dynamics_gradient(
 
 def _columns(tree: Tree, qd: Sequence[Scalar], known: Pass, *, with_respect_to_q: bool) -> Array:
     """The derivative of every torque, column by column."""
-    motion: dict[tuple[int, int], tuple[Motion, Motion]] = {}  # (link, column) -> ∂v, ∂a
-    force: dict[tuple[int, int], Force] = {}
+    motion: dict[tuple[int, int], tuple[SpatialMotion, SpatialMotion]] = {}  # (link, column) -> ∂v, ∂a
+    force: dict[tuple[int, int], SpatialForce] = {}
     for i in tree.links:
         with scope("columns", f"link{i}"):
             joint, rate, p = known.joint[i], tree.joint_motion(i, qd), tree.parents[i]

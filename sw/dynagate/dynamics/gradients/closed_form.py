@@ -25,10 +25,10 @@ from dynagate.dynamics.reduction import Body, Dipole
 from dynagate.dynamics.spatial import (
     ZERO_MOTION,
     Array,
-    Force,
     Inertia,
-    Motion,
     Scalar,
+    SpatialForce,
+    SpatialMotion,
     array,
     cross,
     is_zero,
@@ -51,11 +51,11 @@ class Coriolis(NamedTuple):
     def __add__(self, other: Coriolis) -> Coriolis:  # type: ignore[override]
         return Coriolis(self.a + other.a, self.momentum + other.momentum)
 
-    def __matmul__(self, angular: Array) -> Force:
+    def __matmul__(self, angular: Array) -> SpatialForce:
         """2B m, which depends only on m's angular part."""
-        return Force(-(self.a @ angular), cross(angular, self.momentum))
+        return SpatialForce(-(self.a @ angular), cross(angular, self.momentum))
 
-    def row(self, motion: Motion) -> Array:
+    def row(self, motion: SpatialMotion) -> Array:
         """mᵀ 2B, its three columns that are not zero."""
         return cross(self.momentum, motion.linear) - self.a.T @ motion.angular
 
@@ -66,12 +66,12 @@ class Kinematics(NamedTuple):
 
     prefix: bool
     poses: Poses
-    axis: list[Motion]
-    double_psi_dot: list[Motion]
-    psi_dot_and_s_dot: list[Motion]
-    double_velocity: list[Motion]
-    half_velocity: list[Motion]
-    base_acceleration: list[Motion]
+    axis: list[SpatialMotion]
+    double_psi_dot: list[SpatialMotion]
+    psi_dot_and_s_dot: list[SpatialMotion]
+    double_velocity: list[SpatialMotion]
+    half_velocity: list[SpatialMotion]
+    base_acceleration: list[SpatialMotion]
     inertia: list[Inertia]
     coriolis: list[Coriolis]
 
@@ -81,7 +81,7 @@ def in_one_frame(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: F
     where: Poses = poses(tree, q, frame, prefix=prefix)
     result = Kinematics(prefix, where, [], [], [], [], [], [], [], [])
     bodies = _bodies(tree, frame)
-    rates: list[Motion] = []  # 2 S q̇
+    rates: list[SpatialMotion] = []  # 2 S q̇
     for i in tree.links:
         with scope("kin", f"link{i}"):
             rate = ZERO_MOTION
@@ -106,7 +106,7 @@ def in_one_frame(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: F
                 one = len(tree.dofs[i]) == 1
                 mean = (parent_velocity + velocity).scaled(0.5)
                 result.psi_dot_and_s_dot.append(result.double_psi_dot[d] if one else mean.cross(result.axis[d]))
-            result.base_acceleration.append(Motion(zeros(3), where.base[i] @ tree.base_acceleration))
+            result.base_acceleration.append(SpatialMotion(zeros(3), where.base[i] @ tree.base_acceleration))
             result.inertia.append(inertia)
             result.coriolis.append(_coriolis(inertia, velocity))
     return result
@@ -124,7 +124,7 @@ def _bodies(tree: Tree, frame: Frame) -> list[Body]:
             for value in (where.rotation[i], where.position[i])
         )
         inertia = _inertia_at(body, rotation, position)
-        velocity, acceleration = (Motion(array(count.inputs(3)), array(count.inputs(3))) for _ in range(2))
+        velocity, acceleration = (SpatialMotion(array(count.inputs(3)), array(count.inputs(3))) for _ in range(2))
         _coriolis(inertia, velocity)
         inertia @ acceleration
         return len(count)
@@ -148,7 +148,7 @@ def _inertia_at(body: Body, rotation: Array, position: Array) -> Inertia:
     return Inertia(mass, h, label(moved, "sigma"))
 
 
-def _coriolis(inertia: Inertia, double_velocity: Motion) -> Coriolis:
+def _coriolis(inertia: Inertia, double_velocity: SpatialMotion) -> Coriolis:
     mass, h, sigma = inertia
     w, v = double_velocity
     a = skew(w) @ sigma
@@ -165,9 +165,9 @@ def composite(tree: Tree, kin: Kinematics, values: list) -> list:
     return over_subtrees(tree, values, "sum", prefix=kin.prefix)
 
 
-def link_accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[Motion]:
+def link_accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[SpatialMotion]:
     """a = a_parent + S q̈ + Ψ̇ q̇, the base accelerating against gravity."""
-    added: list[Motion] = []
+    added: list[SpatialMotion] = []
     for i in tree.links:
         with scope("acc", f"link{i}"):
             a = kin.base_acceleration[i] if tree.parents[i] < 0 else ZERO_MOTION
@@ -175,7 +175,7 @@ def link_accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: S
                 a = a + kin.axis[d].scaled(qdd[d])
                 a = a + kin.double_psi_dot[d].scaled(0.5 * qd[d])
             added.append(a)
-    result: list[Motion] = along_links(tree, added, "acc", prefix=kin.prefix)
+    result: list[SpatialMotion] = along_links(tree, added, "acc", prefix=kin.prefix)
     for i in tree.links:
         with scope("acc", f"link{i}"):
             label(result[i].angular, "wd")
@@ -183,7 +183,9 @@ def link_accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: S
     return result
 
 
-def net_forces(tree: Tree, kin: Kinematics, accelerations: list[Motion], external: Array | None) -> list[Force]:
+def net_forces(
+    tree: Tree, kin: Kinematics, accelerations: list[SpatialMotion], external: Array | None
+) -> list[SpatialForce]:
     """I a + v ×* I v of each body, less what acts on it from outside; v ×* I v = B v = 2B (v/2).
 
     An external force is fixed in its link, so it turns with the link's joint and all above: in the gradient it enters
@@ -197,7 +199,7 @@ def net_forces(tree: Tree, kin: Kinematics, accelerations: list[Motion], externa
     return result
 
 
-def _external_forces(tree: Tree, kin: Kinematics, external: Array) -> list[Force]:
+def _external_forces(tree: Tree, kin: Kinematics, external: Array) -> list[SpatialForce]:
     """The external forces on the links, seen from the chain's frame."""
     result = []
     for i in tree.links:
@@ -205,7 +207,7 @@ def _external_forces(tree: Tree, kin: Kinematics, external: Array) -> list[Force
             rotation, position = kin.poses.rotation[i], kin.poses.position[i]
             moment, force = tree.external_force(i, external)
             turned = rotation @ force
-            result.append(Force(rotation @ moment + cross(position, turned), turned))
+            result.append(SpatialForce(rotation @ moment + cross(position, turned), turned))
     return result
 
 
@@ -219,7 +221,7 @@ class Composites(NamedTuple):
 
     inertia: list[Inertia]
     coriolis: list[Coriolis]
-    momentum: list[Force]
+    momentum: list[SpatialForce]
     row: list[Array]
     column_is_complete: list[bool]
 
@@ -255,10 +257,14 @@ def by_velocity(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
 
 
 def by_position(
-    tree: Tree, kin: Kinematics, moved: Composites, accelerations: list[Motion], composite_force: list[Force]
+    tree: Tree,
+    kin: Kinematics,
+    moved: Composites,
+    accelerations: list[SpatialMotion],
+    composite_force: list[SpatialForce],
 ) -> Array:
     """∂τ/∂q (nv, nv) (as above)."""
-    psi_ddot: list[Motion] = []
+    psi_ddot: list[SpatialMotion] = []
     for d, i in enumerate(tree.link_of):
         with scope("grad", f"link{i}"):
             p = tree.parents[i]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dynagate.dynamics.links import Link, Links, PerLink
+from dynagate.dynamics.links import Links, PerLink, TreeLink
 from dynagate.dynamics.recursions.articulated import (
     ArticulatedJoint,
     articulated_joints,
@@ -14,9 +14,9 @@ from dynagate.dynamics.recursions.articulated import (
 from dynagate.dynamics.spatial import (
     ZERO_MOTION,
     Array,
-    Force,
-    Motion,
     Scalar,
+    SpatialForce,
+    SpatialMotion,
     zeros,
 )
 from dynagate.dynamics.transforms import JointTransform
@@ -76,31 +76,33 @@ def _product(links: Links, joints: PerLink, yielded: PerLink, tau: Sequence[Scal
     return links.vector(links.down("product", _accelerated_from_rest, joints, yielded, loads))
 
 
-def _moving(link: Link, above: Motion | None, pose: JointTransform, rates: Sequence[Scalar]) -> tuple[Motion, Motion]:
+def _moving(
+    link: TreeLink, above: SpatialMotion | None, pose: JointTransform, rates: Sequence[Scalar]
+) -> tuple[SpatialMotion, SpatialMotion]:
     v = (ZERO_MOTION if above is None else pose.motion_to_link(above)) + link.motion(rates)
     return v, v
 
 
-def _bias(link: Link, v: Motion, rates: Sequence[Scalar]) -> Motion:
+def _bias(link: TreeLink, v: SpatialMotion, rates: Sequence[Scalar]) -> SpatialMotion:
     """Return the acceleration from velocities only; the joint's own velocity has no part in it."""
     return v.cross(link.motion(rates))
 
 
-def _bias_force(link: Link, v: Motion, outside: Sequence[Scalar] | None = None) -> Force:
+def _bias_force(link: TreeLink, v: SpatialMotion, outside: Sequence[Scalar] | None = None) -> SpatialForce:
     force = v.cross_force(link.inertia @ v)
     return force if outside is None else force - link.outside(outside)
 
 
 def _loaded(
-    link: Link,
-    below: Force | None,
+    link: TreeLink,
+    below: SpatialForce | None,
     pose: JointTransform,
     joint: ArticulatedJoint,
-    bias: Motion,
-    force: Force,
+    bias: SpatialMotion,
+    force: SpatialForce,
     rates: Sequence[Scalar],
     tau: Sequence[Scalar],
-) -> tuple[Force, list[Scalar]]:
+) -> tuple[SpatialForce, list[Scalar]]:
     """The torques that are left to accelerate the joint, and the force on the parent."""
     resisted = [torque - link.resistance(d, rate) for d, (torque, rate) in enumerate(zip(tau, rates, strict=True))]
     force, loads = propagate(link, force if below is None else force + below, joint, resisted)
@@ -108,25 +110,27 @@ def _loaded(
 
 
 def _loaded_at_rest(
-    link: Link, below: Force | None, pose: JointTransform, joint: ArticulatedJoint, torque: Sequence[Scalar]
-) -> tuple[Force, list[Scalar]]:
-    force, loads = propagate(link, Force(zeros(3), zeros(3)) if below is None else below, joint, list(torque))
+    link: TreeLink, below: SpatialForce | None, pose: JointTransform, joint: ArticulatedJoint, torque: Sequence[Scalar]
+) -> tuple[SpatialForce, list[Scalar]]:
+    force, loads = propagate(link, SpatialForce(zeros(3), zeros(3)) if below is None else below, joint, list(torque))
     return pose.force_to_parent(force), loads
 
 
 def _accelerated(
-    link: Link,
-    above: Motion | None,
+    link: TreeLink,
+    above: SpatialMotion | None,
     pose: JointTransform,
     joint: ArticulatedJoint,
-    bias: Motion,
+    bias: SpatialMotion,
     loads: Sequence[Scalar],
-) -> tuple[Motion, list[Scalar]]:
-    base = Motion(zeros(3), pose.to_link(link.base_acceleration)) if above is None else pose.motion_to_link(above)
+) -> tuple[SpatialMotion, list[Scalar]]:
+    base = (
+        SpatialMotion(zeros(3), pose.to_link(link.base_acceleration)) if above is None else pose.motion_to_link(above)
+    )
     return joint_acceleration(link, base + bias, joint, loads)
 
 
 def _accelerated_from_rest(
-    link: Link, above: Motion | None, pose: JointTransform, joint: ArticulatedJoint, loads: Sequence[Scalar]
-) -> tuple[Motion, list[Scalar]]:
+    link: TreeLink, above: SpatialMotion | None, pose: JointTransform, joint: ArticulatedJoint, loads: Sequence[Scalar]
+) -> tuple[SpatialMotion, list[Scalar]]:
     return joint_acceleration(link, ZERO_MOTION if above is None else pose.motion_to_link(above), joint, loads)

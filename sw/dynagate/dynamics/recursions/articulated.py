@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.links import Link, Links, PerLink
+from dynagate.dynamics.links import Links, PerLink, TreeLink
 from dynagate.dynamics.spatial import (
     ZERO_MOTION,
     Array,
-    Force,
     Inertia,
-    Motion,
     Scalar,
+    SpatialForce,
+    SpatialMotion,
     array,
     difference,
     inertia_from_second_moment,
@@ -46,13 +46,13 @@ class ArticulatedInertia(NamedTuple):
             symmetric(lambda a, b: self.mass[a, b] + other.mass[a, b]),
         )
 
-    def __matmul__(self, motion: Motion) -> Force:
-        return Force(
+    def __matmul__(self, motion: SpatialMotion) -> SpatialForce:
+        return SpatialForce(
             self.rotational @ motion.angular + self.coupling @ motion.linear,
             self.coupling.T @ motion.angular + self.mass @ motion.linear,
         )
 
-    def without(self, u: Force, inverse_d: Scalar) -> ArticulatedInertia:
+    def without(self, u: SpatialForce, inverse_d: Scalar) -> ArticulatedInertia:
         """I - U D⁻¹ Uᵀ: what is left where the joint yields."""
         n, f = u.angular * inverse_d, u.linear * inverse_d
         return ArticulatedInertia(
@@ -76,7 +76,7 @@ class ArticulatedInertia(NamedTuple):
 class DofFactor(NamedTuple):
     """U = I S and 1/D with D = Sᵀ U, of one degree of freedom."""
 
-    u: Force
+    u: SpatialForce
     inverse_d: Scalar
 
 
@@ -88,7 +88,7 @@ class ArticulatedJoint(NamedTuple):
 
 
 def articulate_link(
-    link: Link, below: ArticulatedInertia | None, pose: JointTransform, more: Inertia | None = None
+    link: TreeLink, below: ArticulatedInertia | None, pose: JointTransform, more: Inertia | None = None
 ) -> tuple[ArticulatedInertia, ArticulatedJoint]:
     """Return the articulated inertia of a link as its parent feels it, and the link's joint. more: a further inertia
     that the link carries.
@@ -98,7 +98,7 @@ def articulate_link(
     inertia = ArticulatedInertia.of(link.inertia if more is None else link.inertia + more)
     if below is not None:
         inertia = inertia + below
-    factors = [DofFactor(Force(zeros(3), zeros(3)), 0.0) for _ in link.dofs]
+    factors = [DofFactor(SpatialForce(zeros(3), zeros(3)), 0.0) for _ in link.dofs]
     for d in reversed(link.dofs):
         u = inertia @ link.axis(d)
         factors[d] = DofFactor(u, label(1.0 / (link.along(d, u) + link.armature[d]), "d"))
@@ -117,7 +117,9 @@ def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[DofFactor
     return [factor for joint in yielded for factor in joint.factors], [joint.left for joint in yielded]
 
 
-def propagate(link: Link, force: Force, joint: ArticulatedJoint, loads: list[Scalar]) -> tuple[Force, list[Scalar]]:
+def propagate(
+    link: TreeLink, force: SpatialForce, joint: ArticulatedJoint, loads: list[Scalar]
+) -> tuple[SpatialForce, list[Scalar]]:
     """Return a force on a link as its parent feels it through the joint, and the remaining loads of the joint."""
     for d in reversed(link.dofs):
         loads[d] = label(loads[d] - link.along(d, force), "u")
@@ -126,8 +128,8 @@ def propagate(link: Link, force: Force, joint: ArticulatedJoint, loads: list[Sca
 
 
 def joint_acceleration(
-    link: Link, a: Motion, joint: ArticulatedJoint, loads: Sequence[Scalar]
-) -> tuple[Motion, list[Scalar]]:
+    link: TreeLink, a: SpatialMotion, joint: ArticulatedJoint, loads: Sequence[Scalar]
+) -> tuple[SpatialMotion, list[Scalar]]:
     """The acceleration of a link, and q̈ of its joint. a: what it has of the parent."""
     qdd: list[Scalar] = []
     for d in link.dofs:
@@ -143,12 +145,12 @@ def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
     joints = tree.transforms(q)
     articulated, _ = articulate(tree, joints)
     minv = zeros(tree.nv, tree.nv)
-    passed: list[dict[int, Force]] = [{} for _ in tree.links]  # link -> column -> force from below
+    passed: list[dict[int, SpatialForce]] = [{} for _ in tree.links]  # link -> column -> force from below
     for i in reversed(tree.links):
         with scope("minv", f"link{i}"):
             for d in reversed(tree.dofs[i]):
                 u, inverse_d = articulated[d]
-                passed[i][d] = Force(zeros(3), zeros(3))
+                passed[i][d] = SpatialForce(zeros(3), zeros(3))
                 for j, below in passed[i].items():
                     minv[d, j] = inverse_d if j == d else -(inverse_d * tree.along(d, below))
                     passed[i][j] = below + u.scaled(minv[d, j])
@@ -157,7 +159,7 @@ def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
                 for j, force in sorted(passed[i].items()):
                     up = joints[i].force_to_parent(force)
                     passed[p][j] = passed[p][j] + up if j in passed[p] else up
-    motion: list[dict[int, Motion]] = [{} for _ in tree.links]
+    motion: list[dict[int, SpatialMotion]] = [{} for _ in tree.links]
     for i in tree.links:
         with scope("minv", f"link{i}"):
             p, first = tree.parents[i], tree.dofs[i].start

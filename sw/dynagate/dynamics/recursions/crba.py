@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dynagate.base.naming import label
 from dynagate.dynamics.factor import factorize, inverse_from_factor
-from dynagate.dynamics.links import Link
+from dynagate.dynamics.links import TreeLink
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, symmetric, zeros
 from dynagate.dynamics.transforms import JointTransform
 from dynagate.dynamics.tree import Tree
@@ -16,7 +16,7 @@ def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Return M (nv, nv) in kg m² by composite rigid bodies in body frames (Featherstone 2008, §6.2)."""
     joints, m = tree.transforms(q), zeros(tree.nv, tree.nv)
 
-    def composite(link: Link, inertia: Inertia, joint: JointTransform) -> tuple[Inertia, None]:
+    def composite(link: TreeLink, inertia: Inertia, joint: JointTransform) -> tuple[Inertia, None]:
         for d in tree.dofs[link.number]:
             force = inertia @ tree.axis(d)
             for j in reversed(tree.ancestors[link.number]):

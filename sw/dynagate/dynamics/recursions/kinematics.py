@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.links import Link
+from dynagate.dynamics.links import TreeLink
 from dynagate.dynamics.recursions.poses import Poses, jacobian_columns, poses
-from dynagate.dynamics.spatial import ZERO_MOTION, Array, Motion, Scalar, zeros
+from dynagate.dynamics.spatial import ZERO_MOTION, Array, Scalar, SpatialMotion, zeros
 from dynagate.dynamics.transforms import JointTransform
 from dynagate.dynamics.tree import Tree
 
@@ -21,8 +21,8 @@ def kinetic_energy(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Sca
     """½ Σ vᵀ I v in J, velocities in body frames, and ½ Σ of the rotors' armature times q̇²."""
 
     def energies(
-        link: Link, above: Motion | None, joint: JointTransform, rates: Sequence[Scalar]
-    ) -> tuple[Motion, list]:
+        link: TreeLink, above: SpatialMotion | None, joint: JointTransform, rates: Sequence[Scalar]
+    ) -> tuple[SpatialMotion, list]:
         v = (ZERO_MOTION if above is None else joint.motion_to_link(above)) + link.motion(rates)
         return v, [v.dot(link.inertia @ v), *(link.armature[d] * (rate * rate) for d, rate in enumerate(rates))]
 
@@ -55,7 +55,7 @@ def _first_moment(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Σ m c, by passing each subtree's moment about its joint up to the base: no link's pose is needed."""
     tree = tree.unreduced
 
-    def passed(link: Link, own: _Moment, joint: JointTransform) -> tuple[_Moment, _Moment]:
+    def passed(link: TreeLink, own: _Moment, joint: JointTransform) -> tuple[_Moment, _Moment]:
         above = _Moment(own.mass, joint.to_parent(own.first) + joint.translation * own.mass)
         return above, above
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.links import Link
+from dynagate.dynamics.links import TreeLink
 from dynagate.dynamics.recursions.kinematics import center_of_mass
 from dynagate.dynamics.recursions.poses import poses
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
@@ -25,7 +25,7 @@ def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
     composite = [_seen(tree.inertias[i], where.rotation[i], places[i]) for i in tree.links]
     result = zeros(6, tree.nv)
 
-    def columns(link: Link, inertia: Inertia) -> tuple[Inertia, None]:
+    def columns(link: TreeLink, inertia: Inertia) -> tuple[Inertia, None]:
         for d in tree.dofs[link.number]:
             pushed = inertia @ tree.axis_at(d, where.rotation[link.number], places[link.number])
             result[:3, d], result[3:, d] = pushed.angular, pushed.linear

@@ -13,9 +13,9 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.links import Link
+from dynagate.dynamics.links import TreeLink
 from dynagate.dynamics.recursions.prefix import along
-from dynagate.dynamics.spatial import Array, Force, Scalar, array, zeros
+from dynagate.dynamics.spatial import Array, Scalar, SpatialForce, array, zeros
 from dynagate.dynamics.transforms import JointTransform
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.parts import Frame as Place
@@ -177,14 +177,14 @@ def jacobian_columns(tree: Tree, link: int, at: Array, where: Poses) -> tuple[Ar
     return turning, moving
 
 
-def transmit(tree: Tree, where: Places, wrenches: Sequence[Force], part: str) -> Array:
+def transmit(tree: Tree, where: Places, wrenches: Sequence[SpatialForce], part: str) -> Array:
     """Return the torques (nv,) of wrenches on links, [moment; force] about the base's origin in base axes.
 
     part: what computes it, for names.
     """
     torques = zeros(tree.nv)
 
-    def passed(link: Link, wrench: Force) -> tuple[Force, None]:
+    def passed(link: TreeLink, wrench: SpatialForce) -> tuple[SpatialForce, None]:
         for d in tree.dofs[link.number]:
             torques[d] = tree.axis_at(d, *where[link.number]).dot(wrench)
         return wrench, None

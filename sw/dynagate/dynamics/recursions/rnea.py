@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dynagate.base.naming import label
-from dynagate.dynamics.links import Link, Links, PerLink
-from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, zeros
+from dynagate.dynamics.links import Links, PerLink, TreeLink
+from dynagate.dynamics.spatial import Array, Scalar, SpatialForce, array, cross, zeros
 from dynagate.dynamics.transforms import JointTransform
 from dynagate.dynamics.tree import Tree
 
@@ -36,7 +36,7 @@ def inverse_dynamics(
     external: Array | None = None,
 ) -> list[Scalar]:
     """τ (nv,) in N m, N where a joint slides, that produces the accelerations qdd (nv,) at configuration q (nq,) and
-    velocity qd (nv,). external: forces on the links (links, 6), as `Link.outside` takes them."""
+    velocity qd (nv,). external: forces on the links (links, 6), as `TreeLink.outside` takes them."""
     return _balanced(links, q, qd, qdd, external)[0]
 
 
@@ -46,7 +46,7 @@ def balance(
     qd: Sequence[Scalar],
     qdd: Sequence[Scalar],
     external: Array | None = None,
-    pushes: Mapping[int, Force] | None = None,
+    pushes: Mapping[int, SpatialForce] | None = None,
 ) -> Balance:
     """`inverse_dynamics`, with the accelerations that it finds. pushes: forces on links, by their number, in the tree's
     frames."""
@@ -63,7 +63,7 @@ class LinkMotion(NamedTuple):
     wd: Array
     a: Array
     spread: Array
-    net: Force
+    net: SpatialForce
 
 
 def _balanced(
@@ -72,14 +72,14 @@ def _balanced(
     qd: Sequence[Scalar],
     qdd: Sequence[Scalar],
     external: Array | None,
-    pushes: Mapping[int, Force] | None = None,
+    pushes: Mapping[int, SpatialForce] | None = None,
 ) -> tuple[list[Scalar], PerLink]:
     """τ, and a `LinkMotion` per link. Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the
     acceleration of every point of the link, so no linear velocity is propagated."""
     joints, rates, changes = links.transforms(q), links.velocities(qd), links.velocities(qdd)
     outside = () if external is None else (links.rows(external),)
 
-    def moving(link: Link, above: LinkMotion | None, *values: Any) -> tuple[LinkMotion, LinkMotion]:
+    def moving(link: TreeLink, above: LinkMotion | None, *values: Any) -> tuple[LinkMotion, LinkMotion]:
         return _moving(link, above, (pushes or {}).get(link.number), *values)
 
     motions = links.down("id", moving, joints, rates, changes, *outside)
@@ -88,9 +88,9 @@ def _balanced(
 
 
 def _moving(
-    link: Link,
+    link: TreeLink,
     above: LinkMotion | None,
-    push: Force | None,
+    push: SpatialForce | None,
     joint: JointTransform,
     rates: Sequence[Scalar],
     changes: Sequence[Scalar],
@@ -110,35 +110,35 @@ def _moving(
     u = _spread(w, wd)
     mass, first, second = link.inertia
     a = label(a, "a")  # gravity included as an upward acceleration of the base
-    net = Force(_moment(u, second) + cross(first, a), a * mass + u @ first)
+    net = SpatialForce(_moment(u, second) + cross(first, a), a * mass + u @ first)
     if outside is not None:
         net = net - link.outside(outside)
     if push is not None:
         net = net - push
-    motion = LinkMotion(w, wd, a, u, Force(label(net.angular, "n"), label(net.linear, "f")))
+    motion = LinkMotion(w, wd, a, u, SpatialForce(label(net.angular, "n"), label(net.linear, "f")))
     return motion, motion
 
 
 def drifting(
-    link: Link,
+    link: TreeLink,
     above: LinkMotion | None,
     joint: JointTransform,
     rates: Sequence[Scalar],
     outside: Sequence[Scalar] | None = None,
 ) -> LinkMotion:
-    """The motion of a link where no joint accelerates. above: that of the parent. outside: as `Link.outside` takes
+    """The motion of a link where no joint accelerates. above: that of the parent. outside: as `TreeLink.outside` takes
     it."""
     return _moving(link, above, None, joint, rates, [0.0 for _ in link.dofs], outside)[0]
 
 
 def _held(
-    link: Link,
-    below: Force | None,
+    link: TreeLink,
+    below: SpatialForce | None,
     joint: JointTransform,
-    net: Force,
+    net: SpatialForce,
     rates: Sequence[Scalar],
     changes: Sequence[Scalar],
-) -> tuple[Force, list[Scalar]]:
+) -> tuple[SpatialForce, list[Scalar]]:
     """Return the force on the parent, and the torque of each degree of freedom for the force on the link, its
     resistance and its rotor.
     """

@@ -40,7 +40,7 @@ def check_bodies(tree: Tree) -> None:
             )
 
 
-class Chain(NamedTuple):
+class ChainMatrices(NamedTuple):
     """Parts of K, in the frames of the links.
 
     mobility[i]: J_i⁻¹ (6, 6). fixed[i]: X_i at q = 0. above[i]: the parent's mobility seen from link i at q = 0.
@@ -54,7 +54,7 @@ class Chain(NamedTuple):
     basis: list[Array]
 
 
-def constants(tree: Tree) -> Chain:
+def constants(tree: Tree) -> ChainMatrices:
     """Constants of the links, each with its own mass: regrouped inertias have no inverse."""
     unreduced = tree.unreduced
     mobility = [_mobility(link.mass, np.array(link.com), np.array(link.inertia)) for link in unreduced.robot.links]
@@ -65,7 +65,7 @@ def constants(tree: Tree) -> Chain:
     direction = [5 if unreduced.slides(i) else 2 for i in unreduced.links]
     basis = [_basis(k, rotor) for k, rotor in zip(direction, unreduced.armature, strict=True)]
     mobility, fixed, above = ([array(matrix) for matrix in part] for part in (mobility, fixed, above))
-    return Chain(mobility, fixed, above, direction, basis)
+    return ChainMatrices(mobility, fixed, above, direction, basis)
 
 
 def _hat(v: np.ndarray) -> np.ndarray:
@@ -103,7 +103,7 @@ def _turn(kind: JointKind, i: int, q: Scalar) -> Array:
     return x
 
 
-def tridiagonal(tree: Tree, links: Chain, q: Sequence[Scalar]) -> tuple[list[Array], list[Array]]:
+def tridiagonal(tree: Tree, links: ChainMatrices, q: Sequence[Scalar]) -> tuple[list[Array], list[Array]]:
     """K_ii (n,) and K_{i,i+1} (n - 1,), blocks (6, 6): every one from its link and the next, all independent."""
     turns = [_turn(link.joint.kind, i, q[i]) for i, link in enumerate(tree.robot.links)]
     diagonal, upper = [], []

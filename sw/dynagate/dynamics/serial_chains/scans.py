@@ -15,7 +15,7 @@ from dynagate.base.naming import label, scope
 from dynagate.dynamics.factor import factorize, solve
 from dynagate.dynamics.recursions.articulated import articulate
 from dynagate.dynamics.serial_chains.linear_recursion import linear_recursion
-from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross, zeros
+from dynagate.dynamics.spatial import Array, Scalar, SpatialForce, SpatialMotion, array, cross, zeros
 from dynagate.dynamics.transforms import FreeTransform, JointTransform
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import RobotError
@@ -60,12 +60,12 @@ def _compose(outer: FreeTransform, inner: FreeTransform) -> FreeTransform:
     return FreeTransform(outer.rotation @ inner.rotation, outer.to_parent(inner.translation) + outer.translation)
 
 
-def _motions(poses: Sequence[FreeTransform], constants: Sequence[Motion], part: str) -> list[Motion]:
+def _motions(poses: Sequence[FreeTransform], constants: Sequence[SpatialMotion], part: str) -> list[SpatialMotion]:
     """(I - Γ)⁻¹ c: base to tip, each link's motion that of its parent seen from it, plus c."""
     return linear_recursion(poses, constants, FreeTransform.motion_to_link, lambda b, a: _compose(a, b), part)
 
 
-def _forces(poses: Sequence[FreeTransform], constants: Sequence[Force], part: str) -> list[Force]:
+def _forces(poses: Sequence[FreeTransform], constants: Sequence[SpatialForce], part: str) -> list[SpatialForce]:
     """(I - Γ)⁻ᵀ c: tip to base, each link's force that of the next link seen from it, plus c."""
     maps = [*poses[1:], poses[0]]  # link i is reached from link i + 1
     return linear_recursion(maps, constants, FreeTransform.force_to_parent, _compose, part, reverse=True)
@@ -84,7 +84,7 @@ def inverse_dynamics(
         with scope("scan_id", f"link{i}"):
             # the paper's (2b) has the opposite sign: [V, S q̇] = -ad_{S q̇}(Γ V)
             change.append(tree.joint_motion(i, qdd) + velocity[i].cross(rate[i]))
-    change[0] = change[0] + Motion(zeros(3), joints[0].to_link(tree.base_acceleration))
+    change[0] = change[0] + SpatialMotion(zeros(3), joints[0].to_link(tree.base_acceleration))
     acceleration = _motions(poses, change, "scan_a")
     own = []
     for i in tree.links:

@@ -6,11 +6,11 @@ each in `host.openers.OPENERS`.
 
 from __future__ import annotations
 
-from dynagate.host.devices.board import Board
+from dynagate.host.devices.board import BoardExecutor
 from dynagate.host.devices.cpu import Cpu, CpuDevice
 from dynagate.host.devices.cuda import Cuda, CudaDevice
 from dynagate.host.devices.face import Executor
-from dynagate.host.devices.fixed import Fixed, FixedDevice
+from dynagate.host.devices.fixed import FixedDevice, IntegerExecutor
 from dynagate.host.devices.numpy import Numpy, NumpyDevice
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
@@ -19,16 +19,16 @@ from dynagate.host.devices.stream import StreamDevice
 from dynagate.host.devices.turns import StreamTurns
 
 __all__ = [
-    "Board",
+    "BoardExecutor",
     "Cpu",
     "CpuDevice",
     "Cuda",
     "CudaDevice",
     "DeviceOptions",
     "Executor",
-    "Fixed",
     "FixedDevice",
     "FunctionsDevice",
+    "IntegerExecutor",
     "Numpy",
     "NumpyDevice",
     "PartDevice",

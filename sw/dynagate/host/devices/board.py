@@ -18,7 +18,7 @@ from dynagate.host.devices.sources import DesignSource
 
 @explained
 @dataclass(frozen=True)
-class Board(DeviceOptions):
+class BoardExecutor(DeviceOptions):
     """A design on a board.
 
     link: where the board is: "xdma:/dev/xdma0", "pynq:PATH.bit", "xrt:PATH.xclbin" or "uart:/dev/ttyUSB0", and options
@@ -38,7 +38,7 @@ class Board(DeviceOptions):
         return text
 
 
-def open_design(source: DesignSource, options: Board, progress: Progress = quiet) -> Executor:
+def open_design(source: DesignSource, options: BoardExecutor, progress: Progress = quiet) -> Executor:
     """Open a pipeline on a board."""
     text, design = options.text(source.folder, progress), source.stored
     return shell_device(design, text.opened(design), shows_progress=progress is not quiet)

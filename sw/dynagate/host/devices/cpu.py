@@ -17,7 +17,7 @@ from dynagate.graph.loop import Loop
 from dynagate.host.devices.certified import CertifiedOptions, certified_graph_of
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.functions import opening_graphs
-from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.scan import describe
 from dynagate.host.devices.sources import LoopSource
@@ -70,13 +70,13 @@ def _open_scan(loop: Loop, external_forces: bool, options: Cpu, progress: Progre
 open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
 
 
-def open_loop(source: LoopSource, options: LoopOnCpu, progress: Progress = quiet) -> Compute:
+def open_loop(source: LoopSource, options: LoopOnCpu, progress: Progress = quiet) -> LoopExecutor:
     """Compile a loop for this machine."""
     kernel = LoopKernel(source.loop, np.dtype(options.dtype), threads=options.threads)
     return CompiledLoop(kernel, source.loop.counted(source.iterations))
 
 
-class CompiledLoop(Compute):
+class CompiledLoop(LoopExecutor):
     """A loop in C."""
 
     kernel: LoopKernel

@@ -17,7 +17,7 @@ from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.functions import opening_graphs
-from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.scan import describe
 from dynagate.host.devices.sources import LoopSource
@@ -84,12 +84,12 @@ def _open_scan(loop: Loop, external_forces: bool, options: Cuda, progress: Progr
 open_function = opening_graphs(_open_graph, _open_scan)
 
 
-def open_loop(source: LoopSource, options: LoopOnCuda, progress: Progress = quiet) -> Compute:
+def open_loop(source: LoopSource, options: LoopOnCuda, progress: Progress = quiet) -> LoopExecutor:
     """Compile a loop for a GPU."""
     return CardLoop(source.loop, np.dtype(options.dtype or "float64"), source.iterations)
 
 
-class CardLoop(Compute):
+class CardLoop(LoopExecutor):
     """A loop on a GPU."""
 
     def __init__(self, loop: Loop, dtype: np.dtype[Any], turns: int | None) -> None:

@@ -18,8 +18,8 @@ from dynagate.fixedpoint.models.model import Ranges
 from dynagate.graph import Graph
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing, packed
-from dynagate.host.inputs import Arrays, Port
-from dynagate.host.links import Transfer
+from dynagate.host.inputs import Arrays, InputRange
+from dynagate.host.links import BatchTiming
 
 Overflow = npt.NDArray[np.bool_]
 
@@ -39,13 +39,13 @@ class Executor(ABC):
 
     robot: str
     function: str
-    inputs: Sequence[Port]
-    outputs: Sequence[Port]
+    inputs: Sequence[InputRange]
+    outputs: Sequence[InputRange]
     text: str
     """Short description of the device."""
     dtype: np.dtype[Any] = np.dtype(np.float64)
     """Type of the arrays."""
-    transfer: Transfer = Transfer(0, 0.0)
+    transfer: BatchTiming = BatchTiming(0, 0.0)
     """Cycles of the last batch."""
     checks_finite: bool = False
     """Whether `run` refuses inputs that are not finite. If not, the caller does."""
@@ -121,7 +121,7 @@ class Executor(ABC):
 
     def choosing(self, outputs: Sequence[str]) -> Executor:
         """Return the device with only these outputs, in their order."""
-        return ChosenDevice(self, outputs)
+        return SelectedOutputs(self, outputs)
 
     def load(self, design: Any) -> Executor:
         """Load another program into a processor and return its device. Raises ArgumentError: this is no processor."""
@@ -145,7 +145,7 @@ class Executor(ABC):
         return graph
 
 
-class ChosenDevice(Executor):
+class SelectedOutputs(Executor):
     """Some outputs of a device that computes all."""
 
     def __init__(self, device: Executor, outputs: Sequence[str]) -> None:

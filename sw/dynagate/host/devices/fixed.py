@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MotionInFixed(DeviceOptions):
-    """The integers of a chip that keeps the states, in numpy. policy, region: as of `Fixed`."""
+    """The integers of a chip that keeps the states, in numpy. policy, region: as of `IntegerExecutor`."""
 
     name: ClassVar[str] = "fixed"
 
@@ -45,7 +45,7 @@ class MotionInFixed(DeviceOptions):
 
 @explained
 @dataclass(frozen=True)
-class Fixed(MotionInFixed):
+class IntegerExecutor(MotionInFixed):
     """The integers of a function, in numpy.
 
     policy: word length and binary points. region: the states that the formats are for. certificate: as
@@ -62,7 +62,7 @@ class DesignInFixed(DeviceOptions):
     name: ClassVar[str] = "fixed"
 
 
-def open_function(source: FunctionSource, options: Fixed, progress: Progress = quiet) -> Executor:
+def open_function(source: FunctionSource, options: IntegerExecutor, progress: Progress = quiet) -> Executor:
     """Return the integers of a function, or of several that one graph computes.
 
     A loop over links is only used on request: hardware computes the integers of graphs.

@@ -10,10 +10,10 @@ from dynagate.base.arrays import Array
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.models.observed_loops import LoopEvaluator
 from dynagate.graph.loop import TURNS, Loop
-from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.loops import LoopExecutor
 
 
-class IntegerLoop(Compute):
+class IntegerLoop(LoopExecutor):
     """inputs: (batch, ...) of the loop, from which its ranges come. Where an input of a call is not finite, outputs
     are 0, and one turn was taken. moving, retries: as of `LoopEvaluator.observing`."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dynagate.native.loop import LoopKernel
 
 
-class Compute(ABC):
+class LoopExecutor(ABC):
     """A loop on a device. dtype: of its arrays. kernel: its C, where it is compiled for this machine."""
 
     loop: Loop

@@ -19,7 +19,7 @@ from dynagate.graph.parts import part_graph, parts_of
 from dynagate.host.devices.certified import CertifiedOptions, certified_graph_of
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.functions import opening_graphs
-from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.scan import describe
@@ -62,7 +62,7 @@ def _open_scan(loop: Loop, external_forces: bool, options: Numpy, progress: Prog
 open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
 
 
-def open_loop(source: LoopSource, options: LoopInNumpy, progress: Progress = quiet) -> Compute:
+def open_loop(source: LoopSource, options: LoopInNumpy, progress: Progress = quiet) -> LoopExecutor:
     """Return the reference of a loop."""
     return ReferenceLoop(source.loop)
 
@@ -77,7 +77,7 @@ def open_design(source: DesignSource, options: DesignInNumpy, progress: Progress
     return FunctionsDevice(graph.name, devices)
 
 
-class ReferenceLoop(Compute):
+class ReferenceLoop(LoopExecutor):
     """A loop in float64, with all samples in one array."""
 
     def __init__(self, loop: Loop) -> None:

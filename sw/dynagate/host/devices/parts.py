@@ -9,7 +9,7 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.design import OneFunction
-from dynagate.dynamics import CODE, Part
+from dynagate.dynamics import CODE, FunctionPart
 from dynagate.host.devices.face import Executor, Overflow, UnderWay
 from dynagate.host.inputs import Arrays
 
@@ -18,7 +18,7 @@ class PartDevice(Executor):
     """One of several functions on a device that takes samples of all: it adds the code and the inputs that the function
     lacks, which are zero."""
 
-    def __init__(self, part: OneFunction | Part, device: Executor, own: Container[str] | None = None) -> None:
+    def __init__(self, part: OneFunction | FunctionPart, device: Executor, own: Container[str] | None = None) -> None:
         """own: the inputs of the function; all of the device but the code unless given."""
         self.device, self._part, self._own, self._code = device, part, own, part.code
         self.share_lock(device.lock)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.control.ilqr import TIGHTENED, TRIALS
 from dynagate.design.codec import Words
-from dynagate.design.design import DesignRecord, Port, Sides
+from dynagate.design.design import DesignRecord, Sides, StreamPort
 from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.program import ProgramBody, ProgramFunction, load_words, shape_text
 from dynagate.design.rebuilt import robot_of
@@ -26,7 +26,7 @@ from dynagate.host.devices.sources import DesignSource
 from dynagate.host.devices.turns import stream_ranges
 from dynagate.host.drivers import ShellSession
 from dynagate.host.inputs import Arrays, brought
-from dynagate.host.links import DeviceError, Link, closed_on_failure
+from dynagate.host.links import DeviceError, DeviceLink, closed_on_failure
 from dynagate.host.tags import check_tags, tags_from
 from dynagate.hw.processor.streams import behind
 from dynagate.hw.rtl.regmap import IDENTITY, VERSION
@@ -55,7 +55,7 @@ class ProgramSession(ShellSession):
     design: DesignRecord[ProgramBody]
 
     def __init__(
-        self, design: DesignRecord[ProgramBody], words: Words, link: Link, *, shows_progress: bool = False
+        self, design: DesignRecord[ProgramBody], words: Words, link: DeviceLink, *, shows_progress: bool = False
     ) -> None:
         """design: the program with its streams. words: what loads the program."""
         with closed_on_failure(link):
@@ -182,7 +182,7 @@ class ProgramTurns(Executor):
         self._take(words, outputs, turns)
         return self._flagged(self.design.wire.output.flags(words), turns)
 
-    def _fill(self, port: Port, array: npt.NDArray[Any], samples: Words) -> None:
+    def _fill(self, port: StreamPort, array: npt.NDArray[Any], samples: Words) -> None:
         """Write an input into samples, (batch, pieces, words)."""
         batch, pieces = samples.shape[:2]
         per_sample = 1 if port.name in self.carry.values() else self.loop.turns

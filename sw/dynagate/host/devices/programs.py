@@ -17,7 +17,7 @@ from dynagate.fixedpoint.models.loops import FormattedLoop
 from dynagate.fixedpoint.models.model import SolverModel, StepModel
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 from dynagate.host.board_links import LINKS
-from dynagate.host.devices.board import Board
+from dynagate.host.devices.board import BoardExecutor
 from dynagate.host.devices.face import Executor
 from dynagate.host.devices.fixed import DesignInFixed, FixedDevice, graph_device
 from dynagate.host.devices.motions import motion_device
@@ -26,7 +26,7 @@ from dynagate.host.devices.parts import FunctionsDevice
 from dynagate.host.devices.program_session import ProgramSession, core_of, motion_of, program_device
 from dynagate.host.devices.sim import Simulation
 from dynagate.host.devices.sources import DesignSource
-from dynagate.host.links import Link, closed_on_failure
+from dynagate.host.links import DeviceLink, closed_on_failure
 from dynagate.host.sim_links import SimShellLink
 from dynagate.hw.processor.streams import behind
 from dynagate.hw.rtl.axi import Axi
@@ -67,7 +67,7 @@ def open_sim(source: DesignSource, options: ProgramOnSim, progress: Progress = q
     return program_device(ProgramSession(design, words, link, shows_progress=progress is not quiet))
 
 
-def open_board(source: DesignSource, options: Board, progress: Progress = quiet) -> Executor:
+def open_board(source: DesignSource, options: BoardExecutor, progress: Progress = quiet) -> Executor:
     """Load a program into cores on a board. The board reports how wide its streams are."""
     core_of(source)
     content, text = source.stored, options.text(source.folder, progress)
@@ -84,7 +84,7 @@ def open_board(source: DesignSource, options: Board, progress: Progress = quiet)
     return program_device(ProgramSession(design, words, link, shows_progress=progress is not quiet))
 
 
-def _width(link: Link) -> int:
+def _width(link: DeviceLink) -> int:
     """Return the bits of a beat that the device reports. Raise DesignError if no processor has such streams."""
     width = link.read_register(with_processor()["stream"].address) & 0xFFFF
     if width not in WIDTHS:

@@ -14,7 +14,7 @@ from dynagate.host.devices.sources import DesignSource
 from dynagate.host.devices.stream import stream_device
 from dynagate.host.devices.turns import StreamTurns
 from dynagate.host.drivers import DatapathSession, ShellSession
-from dynagate.host.links import Link
+from dynagate.host.links import DeviceLink
 from dynagate.host.ring_drivers import DatapathRingDriver, ShellRingDriver
 from dynagate.host.sim_links import SimLink, SimShellLink, checked_pauses
 
@@ -68,7 +68,7 @@ def open_design(source: DesignSource, options: Sim, progress: Progress = quiet) 
     return StreamTurns(design, DatapathRingDriver.opened(design, ring, shows_progress=shows))
 
 
-def shell_device(design: Any, link: Link, *, shows_progress: bool) -> Executor:
+def shell_device(design: Any, link: DeviceLink, *, shows_progress: bool) -> Executor:
     """Return the device of a pipeline in its shell behind a link."""
     if design.body.ring is None:
         return stream_device(ShellSession(design, link, shows_progress=shows_progress))

@@ -13,7 +13,7 @@ from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.drivers import DatapathSession, Driver, ShellSession
 from dynagate.host.inputs import Arrays
 from dynagate.host.links import closed_on_failure
-from dynagate.host.transfers import Batch
+from dynagate.host.transfers import TransferBatch
 
 SLOTS = 8
 """Batches under way, or waiting until their results are taken, in a device's ring of buffers."""
@@ -22,7 +22,7 @@ SLOTS = 8
 class StreamedBatch(UnderWay):
     """A batch in a slot of a device's ring. `collect` gives the slot back, `result` is what it found there."""
 
-    def __init__(self, device: StreamDevice, batch: Batch, slot: _Slot) -> None:
+    def __init__(self, device: StreamDevice, batch: TransferBatch, slot: _Slot) -> None:
         self.batch, self.done = batch, batch.done
         self._device, self._slot = device, slot
         self._values: tuple[Arrays, Overflow] | None = None
@@ -58,13 +58,13 @@ class _Slot:
         self._driver = driver
         self._rows = 0
 
-    def batch(self, count: int) -> Batch:
+    def batch(self, count: int) -> TransferBatch:
         if count > self._rows or not self._rows:
             self._rows = count
             link = self._driver.link
             self._samples = link.buffer((count, *self._driver.sample))
             self._results = link.buffer((count, *self._driver.result))
-        return Batch(self._driver, self._samples[:count], self._results[:count])
+        return TransferBatch(self._driver, self._samples[:count], self._results[:count])
 
 
 class StreamDevice(Executor):

@@ -13,10 +13,10 @@ from dynagate.base.arrays import Array
 from dynagate.base.progress import Progress
 from dynagate.design.bodies import body_row
 from dynagate.graph.parts import parts_of
-from dynagate.host.report.functions import FunctionMeasurement, Subject
+from dynagate.host.report.functions import FunctionMeasurement, MeasuredFunction
 from dynagate.host.report.motions import run_steps
 from dynagate.host.report.rules import Rule
-from dynagate.host.report.sections import Lines, Pace, Section, labeled
+from dynagate.host.report.sections import Pace, Section, TextSection, labeled
 from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.bodies.scheduled_program import ScheduledProgram
 from dynagate.hw.designs import Design
@@ -47,7 +47,7 @@ class BodySection(ABC):
 
     @property
     @abstractmethod
-    def functions(self) -> Sequence[Subject]:
+    def functions(self) -> Sequence[MeasuredFunction]:
         """Return the functions that the design computes."""
 
     @abstractmethod
@@ -97,10 +97,10 @@ class DatapathSection(BodySection):
         )
 
     @property
-    def functions(self) -> Sequence[Subject]:
+    def functions(self) -> Sequence[MeasuredFunction]:
         formatted, graph = self.built.formatted, self.built.graph
         parts = [formatted.of_part(part) for part in parts_of(graph.name)]
-        return [Subject(each, graph) for each in parts or [formatted]]
+        return [MeasuredFunction(each, graph) for each in parts or [formatted]]
 
     def pace_of_functions(self, measured: FunctionMeasurement) -> Pace:
         plan, names = self.built.hardware.plan, {function.name for function in measured.functions}
@@ -109,7 +109,7 @@ class DatapathSection(BodySection):
         text = f"{measured.latency} cycles measured; {cycles} in the datapath, {path} on its longest path"
         return Pace("cycles per result", measured.cycles_per_sample, plan.ii, labeled({"latency": text}))
 
-    def pace_of_motion(self, chip: Executor, starts: Mapping[str, Array], progress: Progress) -> Lines:
+    def pace_of_motion(self, chip: Executor, starts: Mapping[str, Array], progress: Progress) -> TextSection:
         ring = self.built.design.body.ring
         assert ring is not None
         latency = chip.transfer.latency
@@ -123,7 +123,7 @@ class DatapathSection(BodySection):
             f"a turn of one alone {step:g}",
             "slots": f"{slots:.1%} hold a step with {ring.capacity} trajectories",
         }
-        return Lines(labeled(rows))
+        return TextSection(labeled(rows))
 
 
 def _first(starts: Mapping[str, Array], count: int, steps: int) -> dict[str, Array]:
@@ -165,9 +165,9 @@ class ProgramSection(BodySection):
         )
 
     @property
-    def functions(self) -> Sequence[Subject]:
+    def functions(self) -> Sequence[MeasuredFunction]:
         functions = self.built.hardware.schedule.instructions.functions
-        return [Subject(graph, graph.graph) for each in functions for graph in each.graphs()]
+        return [MeasuredFunction(graph, graph.graph) for each in functions for graph in each.graphs()]
 
     def pace_of_functions(self, measured: FunctionMeasurement) -> Pace:
         cycles = measured.cycles_per_sample * self.built.design.body.samples_per_run

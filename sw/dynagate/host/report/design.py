@@ -22,7 +22,7 @@ from dynagate.host.report.motions import (
     start_inputs,
     step_text,
 )
-from dynagate.host.report.sections import Lines, Report, Section, labeled
+from dynagate.host.report.sections import Report, Section, TextSection, labeled
 from dynagate.host.report.solvers import FORMAT_PROBLEMS, Reaching, measure_solver
 from dynagate.host.rollout_device import RolloutDevice
 from dynagate.hw.bodies.program import build_program, build_solver
@@ -152,9 +152,9 @@ def report_solver(
     return Report(
         f"{built.robot.name} {built.function}, {chosen['knots']} knots of {chosen['dt']:g} s, {body.words}",
         (
-            Lines(labeled({"formats": str(built.folder / FORMATS)})),
+            TextSection(labeled({"formats": str(built.folder / FORMATS)})),
             body,
-            Lines(labeled({"kept": kept})),
+            TextSection(labeled({"kept": kept})),
             pace,
             measured,
         ),

@@ -37,7 +37,7 @@ ERROR_LIMIT = 1e-3
 
 
 @dataclass(frozen=True)
-class Block:
+class OutputErrors:
     """Errors of one output against the float64 graph.
 
     An error is |e| / max(|x|, floor) over the block. For a certificate it is the error that the certificate allows q̈.
@@ -74,12 +74,12 @@ class Block:
             yield most(what, self.truth.max(), self.allowed, helps, "{:.2e}")
 
 
-def _truth(block: Block) -> str | None:
+def _truth(block: OutputErrors) -> str | None:
     """Return the largest error against the function computed another way."""
     return None if block.truth is None else f"{block.truth.max():.1e}"
 
 
-COLUMNS: list[Column[Block]] = [
+COLUMNS: list[Column[OutputErrors]] = [
     Column("", 14, lambda block: f"  {block.name}", left=True, group="error"),
     Column("median", 10, lambda block: np.median(block.errors["uniform"]), ".1e", group="in the region"),
     Column("largest", 10, lambda block: block.errors["uniform"].max(), ".1e", group="in the region"),
@@ -92,7 +92,7 @@ COLUMNS: list[Column[Block]] = [
 
 
 @dataclass(frozen=True)
-class Subject:
+class MeasuredFunction:
     """A function of a design that is to be measured."""
 
     formatted: FormattedGraph
@@ -114,7 +114,7 @@ class CheckedFunction:
     """Cycles from the first beat in to the first beat out, measured."""
     cycles_per_sample: float
     """Cycles from a result to the next, measured."""
-    blocks: tuple[Block, ...]
+    blocks: tuple[OutputErrors, ...]
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class FunctionMeasurement:
     functions: tuple[CheckedFunction, ...]
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[OutputErrors]:
         """Return the outputs of all functions."""
         return [block for function in self.functions for block in function.blocks]
 
@@ -194,7 +194,7 @@ def counts_of(states: int) -> dict[Kind, int]:
 
 def measure_functions(
     built: Design[Any],
-    subjects: Sequence[Subject],
+    subjects: Sequence[MeasuredFunction],
     device: Function,
     counts: Mapping[Kind, int],
     *,
@@ -230,7 +230,7 @@ def measure_functions(
     return FunctionMeasurement(tuple(checked))
 
 
-def _coded(built: Design[Any], subject: Subject, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def _coded(built: Design[Any], subject: MeasuredFunction, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Return the inputs of a function's graph, with the code of the function if its graph has that input."""
     graph, count = subject.formatted.graph, len(next(iter(inputs.values())))
     part = next((part for part in parts_of(built.function) if part.name == graph.name), None)
@@ -240,12 +240,12 @@ def _coded(built: Design[Any], subject: Subject, inputs: Mapping[str, Array]) ->
 
 def _blocks(
     built: Design[Any],
-    subject: Subject,
+    subject: MeasuredFunction,
     inputs: Mapping[str, Array],
     results: Results,
     places: Mapping[Kind, slice],
     goal: Goal | None,
-) -> tuple[Block, ...]:
+) -> tuple[OutputErrors, ...]:
     """Compare the results of each output of a function with the integers, with float64 and with the other way."""
     graph, design = subject.formatted.graph, built.design
     reference = evaluate(graph, inputs)
@@ -270,7 +270,7 @@ def _blocks(
         if name in other:
             by_truth = np.where(good, truth.relative_errors(integers, other[name], floors[name]), 0.0)
         blocks.append(
-            Block(
+            OutputErrors(
                 name,
                 bool(exact),
                 {kind: errors[place] for kind, place in places.items()},

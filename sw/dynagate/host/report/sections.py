@@ -24,7 +24,7 @@ class Section(Protocol):
 
 
 @dataclass(frozen=True)
-class Lines:
+class TextSection:
     """A section of lines without rules."""
 
     lines: Sequence[str]

@@ -51,7 +51,7 @@ from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import parameter_inputs, typical_sizes
-from dynagate.integrators.adjoint import RESIDUAL, Equations
+from dynagate.integrators.adjoint import RESIDUAL, StepEquations
 from dynagate.integrators.implicit.root_finders import sweeps
 from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
@@ -281,7 +281,7 @@ def _in_disc(x: Scalar, y: Scalar, radius: Scalar, margin: float = 0.0) -> tuple
     return part * x, part * y
 
 
-def contact_equations(robot: Robot, contact: RigidContact, options: StepOptions) -> Equations:
+def contact_equations(robot: Robot, contact: RigidContact, options: StepOptions) -> StepEquations:
     """Return what r and s of a step solve, and how q and q̇ follow from them: r = P(r - u / ρ) and s = P(s - l / ρ) for
     any ρ > 0.
 
@@ -319,7 +319,7 @@ def contact_equations(robot: Robot, contact: RigidContact, options: StepOptions)
         left_lift[c] = select(is_lifted, lifting, s[c])
     q_next, qd_next = _moved(robot, step.dt, step.q, step.qd, meeting.free, meeting.answer, r, s)
     outputs = {RESIDUAL: np.concatenate([left, left_lift]), "q_next": q_next, "qd_next": qd_next}
-    return Equations(step.graph(outputs), (IMPULSE, LIFT))
+    return StepEquations(step.graph(outputs), (IMPULSE, LIFT))
 
 
 def _moved(

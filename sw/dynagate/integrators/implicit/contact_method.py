@@ -9,7 +9,7 @@ from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError
 from dynagate.forces.checks import MAKING
 from dynagate.forces.options import StepOptions
-from dynagate.integrators.adjoint import Equations
+from dynagate.integrators.adjoint import StepEquations
 from dynagate.integrators.implicit.contact import IMPULSE, LIFT, RigidContact, contact_equations, contact_loop
 from dynagate.integrators.motion import Integrator, Motion
 from dynagate.robot import Robot
@@ -58,5 +58,5 @@ class ContactIntegrator(Integrator):
             in_float32=True,
         )
 
-    def equations(self, robot: Robot, options: StepOptions) -> Equations:
+    def equations(self, robot: Robot, options: StepOptions) -> StepEquations:
         return contact_equations(robot, self.contact, options)

@@ -19,7 +19,7 @@ from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.forward_dynamics import forward_dynamics
 from dynagate.dynamics.recursions.poses import Places, places, transmit
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, chosen, zeros
-from dynagate.dynamics.spatial import Force as SpatialForce
+from dynagate.dynamics.spatial import SpatialForce as SpatialForce
 from dynagate.dynamics.tree import Tree, tree_of
 from dynagate.forces import Forces
 from dynagate.forces.contact import Contact, check_points
@@ -41,7 +41,7 @@ from dynagate.robot import Robot
 
 
 @dataclass(frozen=True)
-class Model:
+class PositionBasedModel:
     """A robot in steps of dt (s), with what acts on it: at order 2 contact and servo as the papers have them, and other
     forces at the step's end, with the mean velocity of the step; at order 3 forces at each node, with the velocity of
     the polynomial through the nodes. resolution: steps of an energy relative to its size, of numbers that are integers
@@ -130,7 +130,7 @@ def _angles(tree: Tree) -> Array:
     return np.asarray(typical_sizes(tree)["delta_q"])
 
 
-def begin(model: Model) -> Graph:
+def begin(model: PositionBasedModel) -> Graph:
     """Record the values that stay constant in a step, and the start of its search.
 
     Inputs: q, before, tau, with a servo target (nv,), at order 3 first () and the inputs of forces. Outputs: trial,
@@ -180,13 +180,19 @@ def begin(model: Model) -> Graph:
     return recording.graph(outputs)
 
 
-def _places_in_q(model: Model) -> dict[int, int]:
+def _places_in_q(model: PositionBasedModel) -> dict[int, int]:
     """Return, for each joint with one number, the index of that number in q."""
     return {iv.start: iq.start for joint, iq, iv in model.robot.moving() if joint.nv == 1}
 
 
 def _bent(
-    model: Model, q: Array, before: Array, went: Array, tau: Array, inputs: Mapping[str, Array], first: Scalar
+    model: PositionBasedModel,
+    q: Array,
+    before: Array,
+    went: Array,
+    tau: Array,
+    inputs: Mapping[str, Array],
+    first: Scalar,
 ) -> Array:
     """before (nq,), in the first step with the acceleration there besides the velocity that it was made with, so that
     the first step is of second order too."""
@@ -197,7 +203,7 @@ def _bent(
     return chosen(first, advance(model.robot, q, qdd * (0.5 * time**2) - went), before)
 
 
-def evaluation(model: Model, at: str, slope: str) -> Graph:
+def evaluation(model: PositionBasedModel, at: str, slope: str) -> Graph:
     """away at a point `at` ((K - 1) nv,), start, past, linear, with contact marks, with other forces their inputs, at
     order 3 earlier to `slope` ((K - 1) nv,) and, where the step has one, energy."""
     robot, order = model.robot, model.order
@@ -219,7 +225,7 @@ def evaluation(model: Model, at: str, slope: str) -> Graph:
 
 
 def _at_nodes(
-    model: Model, nodes_q: Sequence[Array], past: Array, linear: Array, inputs: Mapping[str, Array]
+    model: PositionBasedModel, nodes_q: Sequence[Array], past: Array, linear: Array, inputs: Mapping[str, Array]
 ) -> list[Array]:
     """The forces (nv,) that are left at each unknown node. nodes_q: the configurations of all nodes."""
     tree, nodes, dt = model.tree, model.nodes, model.dt
@@ -242,7 +248,7 @@ def weighted(weights: Sequence[float] | Array, terms: Sequence[Array]) -> Array:
     return np.asarray(sum(t * float(w) for w, t in zip(weights, terms, strict=True) if w))
 
 
-def _past(recording: Recording, model: Model) -> Array:
+def _past(recording: Recording, model: PositionBasedModel) -> Array:
     """The input of that name: what the poses T before and at the step's begin add to the accelerations at its nodes
     (K - 1, links, 12), times dt²."""
     sizes = np.repeat([1.0, float(typical_sizes(model.tree)["place"])], [9, 3])
@@ -250,7 +256,7 @@ def _past(recording: Recording, model: Model) -> Array:
 
 
 def energy_and_slope(
-    model: Model, q: Array, away: Array, past: Array, linear: Array, marks: Array | None
+    model: PositionBasedModel, q: Array, away: Array, past: Array, linear: Array, marks: Array | None
 ) -> tuple[Scalar, Array]:
     """E of Equation 5 in J, without contact, and the forces left at q (nv,): its gradient less what contact adds.
 
@@ -267,7 +273,12 @@ def energy_and_slope(
 
 
 def _inertial(
-    model: Model, poses: Places, turns: Sequence[Array], shifts: Sequence[Array], past: Array, marks: Array | None
+    model: PositionBasedModel,
+    poses: Places,
+    turns: Sequence[Array],
+    shifts: Sequence[Array],
+    past: Array,
+    marks: Array | None,
 ) -> tuple[Scalar, Array]:
     """The energy of inertia and gravity, and the forces (nv,) at poses. turns, shifts: R and p of every link as they
     weigh in the acceleration, to which the past is added."""
@@ -299,7 +310,7 @@ def _weighted(inertia: Inertia, turn: Array, shift: Array) -> tuple[Array, Array
     return weighted, pushed, sum(np.ravel(weighted * turn)) + sum(pushed * shift)
 
 
-def _places(model: Model, poses: Places) -> list[Array]:
+def _places(model: PositionBasedModel, poses: Places) -> list[Array]:
     """The contact points in the world."""
     points = model.contact.points if model.contact else ()
     turns = model.tree.turns
@@ -310,7 +321,7 @@ def _places(model: Model, poses: Places) -> list[Array]:
 
 
 def _subtract_contact(
-    model: Model, contact: Contact, poses: Places, marks: Array, moments: list[Array], forces: list[Array]
+    model: PositionBasedModel, contact: Contact, poses: Places, marks: Array, moments: list[Array], forces: list[Array]
 ) -> None:
     """Takes the forces on contact points, and their moments about the world's origin, from those of their links."""
     for k, p in enumerate(_places(model, poses)):
@@ -321,7 +332,7 @@ def _subtract_contact(
             moments[i] = moments[i] - np.cross(p, force)
 
 
-def search(model: Model, scale: Sequence[float], iterations: int, *, full: bool = False) -> Loop:
+def search(model: PositionBasedModel, scale: Sequence[float], iterations: int, *, full: bool = False) -> Loop:
     """Return the loop from the values of `begin` to best ((K - 1) nv,), the motion from the step's begin to its nodes,
     counted (), the number of iterations, and rest (), the largest force left relative to its scale.
 

@@ -21,8 +21,8 @@ from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
-from dynagate.integrators.adjoint import AFTER, FIRST, RESIDUAL, Equations, before
-from dynagate.integrators.implicit.position_based import Model, begin, evaluation, search, weighted
+from dynagate.integrators.adjoint import AFTER, FIRST, RESIDUAL, StepEquations, before
+from dynagate.integrators.implicit.position_based import PositionBasedModel, begin, evaluation, search, weighted
 from dynagate.integrators.implicit.position_based_inputs import PositionBasedError, check_whole
 from dynagate.integrators.implicit.position_based_links import check_robot, sizes
 from dynagate.integrators.implicit.root_finders import converged, scalar
@@ -125,7 +125,7 @@ class PositionBasedIntegrator(Integrator):
         reach = {"damping": 1.0, "count": float(self.iterations + 1)}
         return Motion(loop, begin=_before(model), failed="failed_next", extras=extras, solved=solved, reach=reach)
 
-    def equations(self, robot: Robot, options: StepOptions) -> Equations:
+    def equations(self, robot: Robot, options: StepOptions) -> StepEquations:
         assert options.dt is not None
         model = _model(robot, options.dt, self.order, tuple(options.forces), self.resolution)
         step = StepRecording(robot, options, "position_based_step", far=True)
@@ -135,7 +135,7 @@ class PositionBasedIntegrator(Integrator):
         inputs = {**recording.inputs, "before": advance(robot, step.q, step.qd * -step.dt), "trial": after * step.dt}
         for graph in (begin(model), evaluation(model, "trial", "slope")):
             inputs = {**output_values(graph.outputs, recording.replay(graph, inputs)), **inputs}
-        return Equations(step.graph({RESIDUAL: inputs["slope"], "q_next": advance(robot, step.q, inputs["trial"])}))
+        return StepEquations(step.graph({RESIDUAL: inputs["slope"], "q_next": advance(robot, step.q, inputs["trial"])}))
 
     def _takes_hessian(self, dt: float) -> bool:
         return dt > FULL_ABOVE if self.search is None else self.search == "lm-full"
@@ -149,7 +149,9 @@ class PositionBasedIntegrator(Integrator):
         return [float(size) * self.tolerance * weight for size in sizes(robot)]
 
 
-def _model(robot: Robot, dt: float, order: int, forces: tuple[Force, ...], resolution: float | None) -> Model:
+def _model(
+    robot: Robot, dt: float, order: int, forces: tuple[Force, ...], resolution: float | None
+) -> PositionBasedModel:
     """The first contact of displacements, at points without radii, and the first servo as the papers have them at order
     2, other forces as they are."""
     contact = servo = None
@@ -158,7 +160,7 @@ def _model(robot: Robot, dt: float, order: int, forces: tuple[Force, ...], resol
         contact = next(iter(sharp), None)
         servo = next((force for force in forces if isinstance(force, Servo) and force.inputs), None)
     others = Forces(robot, [force for force in forces if force is not contact and force is not servo])
-    model = Model(robot, dt, order, contact, servo, others if others.forces else None, resolution)
+    model = PositionBasedModel(robot, dt, order, contact, servo, others if others.forces else None, resolution)
     for joint, _, _ in robot.moving():
         if order > 2 and joint.nv > 3 and joint.armature:
             raise ArgumentError(
@@ -168,7 +170,7 @@ def _model(robot: Robot, dt: float, order: int, forces: tuple[Force, ...], resol
     return model
 
 
-def _equations_of_nodes(model: Model, step: StepRecording) -> Equations:
+def _equations_of_nodes(model: PositionBasedModel, step: StepRecording) -> StepEquations:
     """Return the residual of a step with more than one unknown node. It begins with the nodes of the previous step, and
     its velocity is that of the polynomial at its end.
 
@@ -186,7 +188,7 @@ def _equations_of_nodes(model: Model, step: StepRecording) -> Equations:
     for graph in (begin(model), evaluation(model, "trial", "slope")):
         inputs = {**inputs, **output_values(graph.outputs, recording.replay(graph, inputs)), "trial": away}
     places = model.reached(q, away)
-    return Equations(
+    return StepEquations(
         step.graph(
             {RESIDUAL: inputs["slope"], "q_next": places[-1], "qd_next": _rate(model, [inputs["earlier"], q, *places])}
         ),
@@ -195,12 +197,12 @@ def _equations_of_nodes(model: Model, step: StepRecording) -> Equations:
     )
 
 
-def _rate(model: Model, nodes_q: list[Array]) -> Array:
+def _rate(model: PositionBasedModel, nodes_q: list[Array]) -> Array:
     """The velocity (nv,) at the step's end of the polynomial through the configurations of all nodes."""
     return directions_of(model.robot, nodes_q[-1], weighted(model.nodes.first[-1] / model.dt, nodes_q))
 
 
-def _before(model: Model) -> Loop:
+def _before(model: PositionBasedModel) -> Loop:
     """q and qd to before, the configuration at the collocation's node before the start, failed, 0, and at order 3
     first, 1."""
     recording, sizes = Recording("before", model.robot.name), typical_sizes(model.tree)
@@ -210,7 +212,7 @@ def _before(model: Model) -> Loop:
     return Loop("position_based_begin", model.robot.name, (recording.graph(values),), {}, Count(1), last=tuple(values))
 
 
-def _report(model: Model) -> Graph:
+def _report(model: PositionBasedModel) -> Graph:
     """best and start, rest and failed () to q_next (nq,), qd_next (nv,), the mean velocity of the step, at order 3 that
     at its end, failed_next (), and at order 3 before_next (nq,) and first_next, 0."""
     recording = Recording("report", model.robot.name)

@@ -36,7 +36,7 @@ FAR = 1e30
 """Above any bound of a comparison: a residual that is not a number, and squares before the first iteration."""
 
 
-class Damping(NamedTuple):
+class SearchDamping(NamedTuple):
     """λ relative to the mean of the diagonal, of Levenberg-Marquardt iterations."""
 
     least: float
@@ -49,10 +49,10 @@ class Damping(NamedTuple):
     """Factor of λ after an accepted step."""
 
 
-ENERGY = Damping(1e-6, 1e-4, 1e12, 0.5)
+ENERGY = SearchDamping(1e-6, 1e-4, 1e12, 0.5)
 """Damping of the search for an energy's minimum, relative to its Hessian."""
 
-FORCES = Damping(1e-12, 1e-10, 1e6, 0.2)
+FORCES = SearchDamping(1e-12, 1e-10, 1e6, 0.2)
 """Damping of the search for a root of forces, relative to JᵀJ."""
 
 MEMORY = 5
@@ -343,7 +343,7 @@ def largest(values: Sequence[Scalar]) -> Scalar:
     return result
 
 
-def _next_damping(rule: Damping, damping: Scalar, better: Scalar) -> Scalar:
+def _next_damping(rule: SearchDamping, damping: Scalar, better: Scalar) -> Scalar:
     """Return the damping after an iteration that was accepted or rejected."""
     reduced = select(damping - rule.least, rule.shrink * damping, 0.0)
     raised = select(5.0 * damping - rule.first, 5.0 * damping, rule.first)

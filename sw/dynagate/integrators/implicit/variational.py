@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.naming import label, scope
-from dynagate.dynamics import Argument, Function, Tree
+from dynagate.dynamics import Argument, FunctionRow, Tree
 from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.factor import Factor, factorize, solve
-from dynagate.dynamics.links import Link
+from dynagate.dynamics.links import TreeLink
 from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.forward_dynamics import forward_dynamics
 from dynagate.dynamics.spatial import (
     Array,
-    Force,
     Scalar,
+    SpatialForce,
     array,
     cos,
     cross,
@@ -133,10 +133,10 @@ def prepare(
     reach = share * (dt * dt)
     load = zeros(len(tree.links), 6)
 
-    def falling(link: Link, above: Array | None, joint: JointTransform) -> tuple[Array, None]:
+    def falling(link: TreeLink, above: Array | None, joint: JointTransform) -> tuple[Array, None]:
         fall = joint.to_link(-link.base_acceleration if above is None else above)
         i, inertia = link.number, link.inertia
-        force = Force(cross(inertia.first, fall), fall * inertia.mass)
+        force = SpatialForce(cross(inertia.first, fall), fall * inertia.mass)
         load[i, :3] = momentum[i, :3] + force.angular * reach
         load[i, 3:] = momentum[i, 3:] + force.linear * reach
         return fall, None
@@ -164,12 +164,14 @@ def residual(
     tree = tree.unreduced
     joints = _transforms(tree, q, turn)
     brought, momentum, widest = _momenta(tree, joints, increment)
-    force: list[Force] = []
+    force: list[SpatialForce] = []
     for i, left in enumerate(brought):
         with scope("drnea", f"link{i}"):
-            force.append(Force(left.angular - load[i, :3], left.linear - load[i, 3:]))
+            force.append(SpatialForce(left.angular - load[i, :3], left.linear - load[i, 3:]))
 
-    def balance(link: Link, total: Force, joint: JointTransform, own: Sequence[Scalar]) -> tuple[Force, list[Scalar]]:
+    def balance(
+        link: TreeLink, total: SpatialForce, joint: JointTransform, own: Sequence[Scalar]
+    ) -> tuple[SpatialForce, list[Scalar]]:
         f = []
         for d, (k, x) in enumerate(zip(tree.dofs[link.number], own, strict=True)):
             rotor = link.armature[d] * x + (0.5 * link.damping[d]) * (dt * x)
@@ -181,11 +183,11 @@ def residual(
 
 def _momenta(
     tree: Tree, joints: Sequence[JointTransform], increment: Sequence[Scalar]
-) -> tuple[list[Force], Rows, Scalar]:
+) -> tuple[list[SpatialForce], Rows, Scalar]:
     """The momenta of all links at the step's begin and (links, 6) at its end, and the turns that `residual` returns."""
     end = zeros(len(tree.links), 6)
 
-    def moving(link: Link, above: Any, joint: JointTransform, own: Sequence[Scalar]) -> tuple[Any, Any]:
+    def moving(link: TreeLink, above: Any, joint: JointTransform, own: Sequence[Scalar]) -> tuple[Any, Any]:
         e, _, shift = moved = _displacement(link, joint, own, above or ((0.0, 0.0, 0.0), 1.0, (0.0, 0.0, 0.0)))
         y = e[0] * e[0] + e[1] * e[1] + e[2] * e[2]
         turned = [_eighth_power(y * (1.0 / WIDEST))]
@@ -202,7 +204,7 @@ def _momenta(
             rotation, v, polynomial(B, square), polynomial(B_SLOPE, square), moment, push
         )
         end[link.number] = label(array([*right_moment, *right_push]), "momentum")
-        return moved, (Force(array(left_moment), array(left_push)), turned)
+        return moved, (SpatialForce(array(left_moment), array(left_push)), turned)
 
     begin, turned = zip(*tree.down("drnea", moving, joints, tree.velocities(increment)), strict=True)
     return list(begin), end, sum(x for own in turned for x in own)
@@ -216,7 +218,7 @@ def momenta_of_past(tree: Tree, q: Sequence[Scalar], turn: Array, last: Sequence
     return array([[*-momentum.angular, *-momentum.linear] for momentum in back])
 
 
-def _turns(link: Link) -> bool:
+def _turns(link: TreeLink) -> bool:
     return link.directions == (2,)
 
 
@@ -228,7 +230,7 @@ def _transforms(tree: Tree, q: Any, turn: Array) -> list[JointTransform]:
     ]
 
 
-def _displacement(link: Link, joint: JointTransform, own: Sequence[Scalar], above: Any) -> tuple[Any, Scalar, Any]:
+def _displacement(link: TreeLink, joint: JointTransform, own: Sequence[Scalar], above: Any) -> tuple[Any, Scalar, Any]:
     """ΔR's quaternion (e, w) and Δp of a link from those of its parent (Eq. 19). own: the increment of its joint, a
     constant velocity times the step."""
     e, w, shift = above
@@ -320,21 +322,21 @@ TURNED, EXCESS = Argument("turned", "scalar"), Argument("excess", "scalar")
 INCREMENTS = tuple(Argument(name, "tangent", like="increment") for name in ("last", "second", "third", "fourth"))
 TURN = Argument("turn", "cosines")
 
-START = Function(
+START = FunctionRow(
     "variational_start",
     (Q, *INCREMENTS, MOMENTUM, Argument("tau", "cotangent"), DT, Argument("share", "scalar")),
     (INCREMENT, LOAD, IMPULSE, FACTOR, TURN),
     {f"guess_{k}": partial(start, guess=k) for k in (3, 1, 2, 4)},
     {},
 )
-RESIDUAL = Function(
+RESIDUAL = FunctionRow(
     "variational_residual",
     (Q, TURN, INCREMENT, LOAD, IMPULSE, DT),
     (Argument("residual", "cotangent"), MOMENTUM, TURNED),
     {"increment": residual},
     {},
 )
-ITERATION = Function(
+ITERATION = FunctionRow(
     "variational_iteration",
     (Q, TURN, INCREMENT, LOAD, IMPULSE, FACTOR, DT, Argument("limit", "scalar")),
     (NEXT, EXCESS, MOMENTUM, TURNED),
@@ -348,7 +350,7 @@ CARRIED = {
 }
 """Output of `FINISH` -> the input of `START` that it is in the next step."""
 
-FINISH = Function(
+FINISH = FunctionRow(
     "variational_finish",
     (Q, *INCREMENTS[:3], NEXT, Argument("brought", "wrenches", like="f_ext"), EXCESS, TURNED),
     (

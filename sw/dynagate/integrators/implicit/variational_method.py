@@ -17,12 +17,12 @@ from dynagate.base.arguments import ABOVE_ZERO, check_count, is_whole, store_pla
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
-from dynagate.dynamics import Argument, Function, Tree, tree_of
+from dynagate.dynamics import Argument, FunctionRow, Tree, tree_of
 from dynagate.dynamics.configuration import advance
-from dynagate.dynamics.links import Link
+from dynagate.dynamics.links import TreeLink
 from dynagate.dynamics.recursions.invertible import check_invertible
 from dynagate.dynamics.spatial import ZERO_MOTION, Array, Scalar, array, chosen, select, sqrt
-from dynagate.dynamics.spatial import Motion as Twist
+from dynagate.dynamics.spatial import SpatialMotion as Twist
 from dynagate.dynamics.transforms import JointTransform
 from dynagate.forces import Forces
 from dynagate.forces.checks import check_numbers
@@ -30,7 +30,7 @@ from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import TURNS, Count, Loop
-from dynagate.integrators.adjoint import AFTER, FIRST, RESIDUAL, Equations
+from dynagate.integrators.adjoint import AFTER, FIRST, RESIDUAL, StepEquations
 from dynagate.integrators.implicit.root_finders import quasi_newton
 from dynagate.integrators.implicit.variational import (
     CARRIED,
@@ -127,12 +127,12 @@ class VariationalIntegrator(Integrator):
             loop, begin=begin, constants=constants, failed="failed_next", ends=True, extras=extras, reach=reach
         )
 
-    def equations(self, robot: Robot, options: StepOptions) -> Equations:
+    def equations(self, robot: Robot, options: StepOptions) -> StepEquations:
         assert options.dt is not None
         step = StepRecording(robot, options, "variational_step", far=True)
         first, after = step.recording.input(FIRST, ())[()], step.velocities(AFTER, "qd")
         left = _balance(Forces(robot, options.forces), step, first, after)
-        return Equations(step.graph({RESIDUAL: left, "q_next": advance(robot, step.q, after * step.dt)}))
+        return StepEquations(step.graph({RESIDUAL: left, "q_next": advance(robot, step.q, after * step.dt)}))
 
     def _solve(self, robot: Robot, forces: Forces, dt: float) -> Loop:
         """The iterations of a step."""
@@ -150,7 +150,7 @@ class VariationalIntegrator(Integrator):
 
 
 @lru_cache(maxsize=16)
-def _clipping(within: float) -> Function:
+def _clipping(within: float) -> FunctionRow:
     """`ITERATION` with this bound of the residual's entries."""
     return replace(ITERATION, forms={"riqn": partial(iteration, within=within)})
 
@@ -179,7 +179,7 @@ def _start(robot: Robot, forces: Forces, guess: int) -> tuple[Graph, ...]:
     extra = _arguments(forces)
     inputs = (*START.inputs, SLOPE, *extra)
     moving = (Argument("q", "configuration"), INCREMENTS[0], Argument("dt", "scalar"), *extra)
-    acting = Function(
+    acting = FunctionRow(
         "forces",
         moving,
         (Argument("force", "cotangent"),),
@@ -188,7 +188,7 @@ def _start(robot: Robot, forces: Forces, guess: int) -> tuple[Graph, ...]:
     )
     return (
         jacobian(trace(robot, acting), robot=robot, inputs=[INCREMENTS[0].name]),
-        trace(robot, Function(START.name, inputs, START.outputs, {"": pushed}, {})),
+        trace(robot, FunctionRow(START.name, inputs, START.outputs, {"": pushed}, {})),
     )
 
 
@@ -220,7 +220,7 @@ def _balance(forces: Forces, step: StepRecording, first: Scalar, after: Array) -
     return array(residual(tree, q, turn, increment, load, impulse, dt)[0])
 
 
-def _finish() -> Function:
+def _finish() -> FunctionRow:
     """`FINISH`, with qd_next (nv,), the mean velocity of the step, failed_next () and left (), the norm of the residual
     over the tolerance."""
 
@@ -232,7 +232,7 @@ def _finish() -> Function:
 
     scalars = Argument("failed_next", "scalar"), Argument("left", "scalar")
     outputs = (*FINISH.outputs[:-1], Argument("qd_next", "tangent", like="qd"), *scalars)
-    return Function(
+    return FunctionRow(
         "variational_finish", (*FINISH.inputs, Argument("dt", "scalar"), FAILED), outputs, {"": counted}, {}
     )
 
@@ -247,7 +247,7 @@ def _begin(robot: Robot) -> Loop:
 
     inputs = (Argument("q", "configuration"), Argument("qd", "tangent"), Argument("dt", "scalar"))
     outputs = (*INCREMENTS, MOMENTUM, Argument("share", "scalar"), FAILED)
-    graph = trace(robot, Function("variational_begin", inputs, outputs, {"": begin}, {}))
+    graph = trace(robot, FunctionRow("variational_begin", inputs, outputs, {"": begin}, {}))
     return Loop(
         "variational_begin", robot.name, (graph,), {}, Count(1), last=tuple(argument.name for argument in outputs)
     )
@@ -256,7 +256,9 @@ def _begin(robot: Robot) -> Loop:
 def _momenta(tree: Tree, q: Sequence[Scalar], rates: Sequence[Scalar]) -> Array:
     """(links, 6): the momentum of every link in its own frame, at these velocities of the joints."""
 
-    def moving(link: Link, above: Twist | None, joint: JointTransform, own: Sequence[Scalar]) -> tuple[Twist, Array]:
+    def moving(
+        link: TreeLink, above: Twist | None, joint: JointTransform, own: Sequence[Scalar]
+    ) -> tuple[Twist, Array]:
         twist = (ZERO_MOTION if above is None else joint.motion_to_link(above)) + link.motion(own)
         momentum = link.inertia @ twist
         return twist, array([*momentum.angular, *momentum.linear])

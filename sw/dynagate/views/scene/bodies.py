@@ -33,14 +33,14 @@ MAX_TRIANGLES = 40_000
 
 
 @dataclass(frozen=True)
-class Body:
+class SceneBody:
     """A solid in the frame of the link that carries it. link: the link's number, or `BASE`."""
 
     link: int
     solid: Solid
 
 
-def bodies_of(robot: Robot, file: Path | None, meshes: Path | None) -> list[Body]:
+def bodies_of(robot: Robot, file: Path | None, meshes: Path | None) -> list[SceneBody]:
     """Return the bodies of a robot.
 
     Args:
@@ -55,7 +55,7 @@ def bodies_of(robot: Robot, file: Path | None, meshes: Path | None) -> list[Body
     return shown or capsules(robot)
 
 
-def _visual_bodies(robot: Robot, file: Path, meshes: Path | None) -> list[Body]:
+def _visual_bodies(robot: Robot, file: Path, meshes: Path | None) -> list[SceneBody]:
     """Return bodies for the shapes in a URDF file, one for each link and color."""
     places = _places(robot)
     carried = [(places[visual.link], visual) for visual in visuals(file) if visual.link in places]
@@ -80,7 +80,7 @@ def _visual_bodies(robot: Robot, file: Path, meshes: Path | None) -> list[Body]:
     total = sum(len(solid.corners) for solids in by_link.values() for solid in solids)
     share = min(1.0, MAX_TRIANGLES / max(total, 1))
     bodies = [
-        Body(link, joined([solid.reduced(max(int(share * len(solid.corners)), 200)) for solid in solids]))
+        SceneBody(link, joined([solid.reduced(max(int(share * len(solid.corners)), 200)) for solid in solids]))
         for link, solids in by_link.items()
     ]
     return bodies + [body for body in capsules(robot) if body.link in broken and body.link not in by_link]
@@ -117,13 +117,13 @@ def _solid(visual: Visual, mesh: Solid | None) -> Solid:
     return own.placed(visual.rotation, visual.translation)
 
 
-def capsules(robot: Robot) -> list[Body]:
+def capsules(robot: Robot) -> list[SceneBody]:
     """Return a rounded body along each link, from its joint to the joints and frames that it carries, and a cylinder at
     each joint that turns. The thickness follows from the mass."""
     points = [_points(robot, i) for i in range(len(robot.links))]
     size = size_of(robot)
     radii = [_radius(link.mass, own, size) for link, own in zip(robot.links, points, strict=True)]
-    bodies: list[Body] = []
+    bodies: list[SceneBody] = []
     for i, (link, own, radius) in enumerate(zip(robot.links, points, radii, strict=True)):
         solids = [rounded_hull(own, radius, SHELL)]
         parent = radius if link.parent < 0 else radii[link.parent]
@@ -135,8 +135,8 @@ def capsules(robot: Robot) -> list[Body]:
         elif link.joint.type == "prismatic":
             turn = frame_along(np.array(link.joint.axis))
             solids.append(box(thick * np.array([2.6, 2.6, 2.2]), PLATE).placed(turn, np.zeros(3)))
-            bodies.append(Body(link.parent, _rail(link, 0.4 * radius, size)))
-        bodies += [Body(i, solid) for solid in solids]
+            bodies.append(SceneBody(link.parent, _rail(link, 0.4 * radius, size)))
+        bodies += [SceneBody(i, solid) for solid in solids]
     return [*_base(robot, radii), *bodies]
 
 
@@ -157,7 +157,7 @@ def _is_along(axis: Floats, points: Floats) -> bool:
     return bool(abs(furthest @ axis) > 0.9 * np.linalg.norm(furthest) > 0.0)
 
 
-def _base(robot: Robot, radii: list[float]) -> list[Body]:
+def _base(robot: Robot, radii: list[float]) -> list[SceneBody]:
     """Return a plate at the base's origin and a capsule from there to each joint that is mounted on the base."""
     solids: list[Solid] = []
     for link, radius in zip(robot.links, radii, strict=True):
@@ -170,7 +170,7 @@ def _base(robot: Robot, radii: list[float]) -> list[Body]:
         if not solids or len(solids) == 1:
             plate = cylinder(2.0 * radius, 0.5 * radius, PLATE)
             solids.append(plate.placed(np.eye(3), np.array([0.0, 0.0, 0.25 * radius])))
-    return [Body(BASE, joined(solids))] if solids else []
+    return [SceneBody(BASE, joined(solids))] if solids else []
 
 
 def _points(robot: Robot, i: int) -> Floats:

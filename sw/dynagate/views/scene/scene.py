@@ -20,7 +20,7 @@ from dynagate.base.nearest import nearest
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot
-from dynagate.views.scene.bodies import BASE, Body, bodies_of, size_of
+from dynagate.views.scene.bodies import BASE, SceneBody, bodies_of, size_of
 from dynagate.views.scene.camera import Camera, framed
 from dynagate.views.scene.solids import Color, Solid, cone, cylinder, frame_along, joined
 
@@ -141,7 +141,7 @@ def scene_of(
     return Scene(solid, carrier, number, np.stack(poses, axis=1), dt * every, level, size, camera, robot.name)
 
 
-def _robots(robot: Robot, bodies: Sequence[Body], motions: Floats) -> tuple[list[tuple[Solid, int]], list[Floats]]:
+def _robots(robot: Robot, bodies: Sequence[SceneBody], motions: Floats) -> tuple[list[tuple[Solid, int]], list[Floats]]:
     """Return the solids of robots with their carriers, and the poses (frames, 3, 4) of these carriers.
 
     motions: (robots, frames, nq). Carriers are the links of the first robot and its base, then those of the second.
@@ -250,7 +250,7 @@ def link_maps(robot: Robot, q: Floats) -> Floats:
     return np.stack(maps, axis=1)
 
 
-def _tinted(body: Body, k: int, robots: int) -> Solid:
+def _tinted(body: SceneBody, k: int, robots: int) -> Solid:
     """Return the solid of a body of robot k. Gray bodies have a color of their own for each of several robots."""
     solid = body.solid
     if robots == 1:
