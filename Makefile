@@ -28,11 +28,12 @@ test-fast: $(VENV)/test.stamp  ## Run some quick tests of each subject: tests/fa
 	$(BIN)/python -m pytest -n auto --dist worksteal $$(grep -v '^#' tests/fast.txt)
 
 # Each Python has an environment of its own, with the newest versions that pip finds: constraints.txt fits one Python.
-CORE := urdf dynamics graph derivatives fixedpoint loops forces forge
+CORE := robot/test_urdf dynamics/test_dynamics graph/test_graph graph/test_derivatives fixedpoint/test_fixedpoint \
+	graph/test_loops motion/test_forces project/test_forge
 test-core:  ## Run the tests of the core with the extra dev only, on any supported Python: make test-core PYTHON=python3.10
 	$(PYTHON) -m venv build/$(notdir $(PYTHON))
 	build/$(notdir $(PYTHON))/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	build/$(notdir $(PYTHON))/bin/python -m pytest -n auto $(CORE:%=tests/test_%.py)
+	build/$(notdir $(PYTHON))/bin/python -m pytest -n auto $(CORE:%=tests/%.py)
 
 test-rtl: $(VENV)/test.stamp  ## Run what takes long: sweeps over robots, widths and options
 	$(BIN)/python -m pytest --rtl -m long
@@ -40,7 +41,7 @@ test-rtl: $(VENV)/test.stamp  ## Run what takes long: sweeps over robots, widths
 # PyTorch alone is the size of all else. Where pip knows an index with a CPU wheel, that is taken.
 test-torch: $(VENV)/test.stamp  ## Install PyTorch and run the tests of its operators
 	$(PIP) --editable '.[torch]'
-	$(BIN)/python -m pytest tests/test_torch.py
+	$(BIN)/python -m pytest tests/learning/test_torch.py
 
 MINUTES ?= 10
 fuzz: $(VENV)/test.stamp  ## Compare all executors on what a seed draws: make fuzz MINUTES=10 SEED=7

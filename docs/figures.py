@@ -3,7 +3,7 @@ docs/pictures/speed.svg.
 
 A marked number stands between two comments, `<!--= NAME FORM -->420 ns<!--=-->`. NAME is a path into figures.json,
 FORM says how the number is written. A table stands between `<!--= table NAME -->` and `<!--=-->`.
-`tests/test_figures.py` fails if a marked number or a table differs from the file.
+`tests/docs/test_figures.py` fails if a marked number or a table differs from the file.
 
 `python docs/figures.py --designs` builds the designs of DESIGNS and writes their exact figures into the file first.
 `dynagate bench ROBOT --record docs/figures.json` writes the measured ones.

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUN = ["run", "two_joint_arm", "--function", "mass_matrix_inverse", "--ii", "2", "--states", "64"]
 EXTRA = "sim"
-SDIST_TESTS = ["tests/test_urdf.py", "tests/test_dynamics.py", "tests/test_forge.py"]
+SDIST_TESTS = ["tests/robot/test_urdf.py", "tests/dynamics/test_dynamics.py", "tests/project/test_forge.py"]
 """Tests of the unpacked sdist: a parser, C and numpy against Pinocchio, and the files around the package."""
 
 

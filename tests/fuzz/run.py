@@ -149,7 +149,7 @@ def small(case: Case, findings: Findings, seconds: float) -> Case:
 
 
 def kept(case: Case, folder: Path = CASES) -> Path:
-    """The file in which a case is kept, to be replayed by `tests/test_fuzz.py`."""
+    """The file in which a case is kept, to be replayed by `tests/project/test_fuzz.py`."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(case, indent=1)
     path = folder / f"{case['kind']}_{zlib.crc32(text.encode()):08x}.json"

@@ -1,0 +1,288 @@
+"""dynagate.envs: environments equal loops of single steps, and keep Gymnasium's and JAX's rules."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from dynagate import Robot, Rollout
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.dynamics.configuration import neutral
+from dynagate.envs.batch import EnvBatch
+from dynagate.envs.task import Task
+from dynagate.forces import Plane, Point
+
+from tests.motion.test_contact_forces import LEG
+
+gymnasium = pytest.importorskip("gymnasium")
+
+from dynagate.envs import LeggedEnv, ReachEnv, SingleEnv  # noqa: E402
+from dynagate.envs.legged import legged_task  # noqa: E402
+from dynagate.envs.reach import reach_task  # noqa: E402
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+
+LIMITED = Robot(
+    "leg",
+    (LEG.links[0], *(replace(link, joint=replace(link.joint, effort=30.0)) for link in LEG.links[1:])),
+)
+FEET = [Point("shank", (0.0, 0.0, -0.2)), Point("trunk", (0.1, 0.1, -0.25)), Point("trunk", (0.1, -0.1, -0.25))]
+DT, DECIMATION = 2e-3, 3
+RANDOM: dict[str, Any] = {
+    "*.mass": True,
+    "*.damping": True,
+    "ground.friction": (0.3, 1.0),
+    "stiffness": (0.8, 1.2),
+    "damping": (1.0, 1.0),
+}
+
+
+def task(**options: Any) -> Task:
+    chosen: dict[str, Any] = {
+        "stance": {"hip": 0.3, "knee": -0.6},
+        "stiffness": (20.0, 10.0),
+        "damping": 0.3,
+        "dt": DT,
+        "decimation": DECIMATION,
+        "tolerance": 1e-10,
+        "sweeps": 3000,
+        "randomize": RANDOM,
+    }
+    return legged_task(LIMITED, FEET, **{**chosen, **options})
+
+
+@cache
+def compiled(actions: str) -> EnvBatch:
+    return EnvBatch(task(actions=actions), 5, dtype="float64")
+
+
+def drawn(batch: EnvBatch) -> dict[str, np.ndarray]:
+    return {name: batch._inputs[name].copy() for name in batch._inputs}
+
+
+@pytest.mark.parametrize("actions", ["pd_targets", "torques"])
+def test_an_action_is_a_loop_of_single_steps(actions: str) -> None:
+    """The simulation by one-step rollouts with the law, observations and rewards in numpy."""
+    batch = compiled(actions)
+    own = batch.task
+    batch.reset(seed=4)
+    varied = LIMITED.with_variable("*.mass", "*.damping", "ground.friction")
+    single = Rollout(varied, steps=1, dt=DT, contacts=own.contact)
+    random = np.random.default_rng(1)
+    last = np.zeros((5, 2))
+    for _ in range(4):
+        before, action = drawn(batch), random.uniform(-1.5, 1.5, (5, 2))
+        parameters = {name: before[name] for name in ("mass", "damping", "ground_friction")}
+        outcome, bounded = batch.step(action), np.clip(action, -1.0, 1.0)
+        q, qd = before["q"], before["qd"]
+        for _ in range(DECIMATION):
+            tau = np.zeros((5, 8))
+            tau[:, 6:] = 30.0 * bounded
+            if actions == "pd_targets":
+                away = own.stance[7:] + 0.5 * bounded - q[:, 7:]
+                tau[:, 6:] = np.clip(
+                    before["joint_stiffness"] * away - before["joint_damping"] * qd[:, 6:], -30.0, 30.0
+                )
+            moved = single(q, qd, tau[:, None], **parameters)
+            q, qd = moved.q[:, -1], moved.qd[:, -1]
+        np.testing.assert_allclose(batch.q, q, atol=1e-7)
+        np.testing.assert_allclose(batch.qd, qd, atol=1e-5)
+        x, y, z, w = q[:, 3:7].T
+        up = np.stack([2 * (x * z - y * w), 2 * (y * z + x * w), w * w + z * z - x * x - y * y], axis=1)
+        parts = {name: outcome.observation[:, part] for name, part in own.observation_parts.items()}
+        np.testing.assert_allclose(parts["up"], up, atol=1e-7)
+        np.testing.assert_allclose(parts["velocity"], qd[:, :3], atol=1e-5)
+        np.testing.assert_allclose(parts["spin"], 0.25 * qd[:, 3:6], atol=1e-5)
+        np.testing.assert_allclose(parts["joints"], q[:, 7:] - own.stance[7:], atol=1e-7)
+        np.testing.assert_allclose(parts["action"], bounded, atol=0.0)
+        speed = ((qd[:, :2] - before["command"][:, :2]) ** 2).sum(axis=1)
+        reward = np.exp(-speed / 0.25) + 0.5 * np.exp(-((qd[:, 5] - before["command"][:, 2]) ** 2) / 0.25)
+        reward += -(qd[:, 2] ** 2) - 0.05 * (qd[:, 3:5] ** 2).sum(axis=1) - 1e-5 * (tau**2).sum(axis=1)
+        reward -= 0.01 * ((bounded - last) ** 2).sum(axis=1)
+        np.testing.assert_allclose(outcome.reward, reward, atol=1e-4)
+        last = bounded
+
+
+def test_episodes_depend_on_the_seed_and_the_environment_alone() -> None:
+    few, many = EnvBatch(task(), 2), EnvBatch(task(), 6)
+    np.testing.assert_array_equal(few.reset(seed=9), many.reset(seed=9)[:2])
+    begun = {name: array[:2].copy() for name, array in many._inputs.items()}
+    assert all(np.array_equal(begun[name], array[:2]) for name, array in few._inputs.items())
+    assert len(np.unique(many._inputs["mass"])) > 6
+    second = few.reset()
+    assert not np.array_equal(second, few.reset())
+    few.reset(seed=9)
+    np.testing.assert_array_equal(few.reset(), second)
+
+
+def test_ends_of_episodes_in_a_vector() -> None:
+    """A robot that diverges is reset and flagged, others go on as before, and episodes end in time."""
+    options: dict[str, Any] = {"stance": {"hip": 0.3, "knee": -0.6}, "stiffness": 20.0, "damping": 0.3, "dt": DT}
+    env, other = (LeggedEnv(LIMITED, FEET, 3, seconds=0.02, decimation=4, **options) for _ in range(2))
+    assert env.task.episode == 2
+    assert env.metadata["autoreset_mode"].value == "SameStep"
+    first, _ = env.reset(seed=2)
+    other.reset(seed=2)
+    env.batch.qd[1] = np.nan
+    seen, reward, terminated, truncated, info = env.step(np.zeros((3, 2)))
+    expected = other.step(np.zeros((3, 2)))
+    assert info["diverged"].tolist() == terminated.tolist() == [False, True, False]
+    assert not truncated.any()
+    assert reward[1] == 0.0
+    assert np.isfinite(seen).all()
+    np.testing.assert_array_equal(info["final_obs"][1], first[1])
+    np.testing.assert_array_equal(seen[[0, 2]], expected[0][[0, 2]])
+    _, _, terminated, truncated, info = env.step(np.zeros((3, 2)))
+    assert truncated.tolist() == [True, False, True]
+    assert not terminated.any()
+    assert info["_final_obs"].tolist() == [True, False, True]
+    assert env.batch._steps.tolist() == [0, 1, 0]
+
+
+def test_pushes_are_kicks_of_the_base() -> None:
+    batch = EnvBatch(task(randomize={"push": (2 * DT * DECIMATION, 0.5)}), 3, dtype="float64")
+    batch.reset(seed=1)
+    batch.step(np.zeros((3, 2)))
+    before = batch.qd.copy()
+    batch._push()
+    np.testing.assert_allclose(np.linalg.norm((batch.qd - before)[:, :2], axis=1), 0.5)
+
+
+def test_gymnasiums_checker() -> None:
+    options: dict[str, Any] = {"stance": {"hip": 0.3, "knee": -0.6}, "stiffness": 20.0, "damping": 0.3, "dt": DT}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        legged = LeggedEnv(LIMITED, FEET, render_mode="rgb_array", **options)
+        for env in (SingleEnv(legged), SingleEnv(ReachEnv("two_joint_arm", stiffness=20.0))):
+            check_env(env, skip_render_check=True)
+    picture = SingleEnv(legged).render()
+    assert picture.shape == (480, 640, 3)
+    assert picture.dtype == np.uint8
+
+
+@pytest.fixture
+def doubles() -> Iterator[Any]:
+    """JAX in 64-bit mode, in all threads: callbacks run in others than the test."""
+    jax = pytest.importorskip("jax")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield jax
+    jax.config.update("jax_enable_x64", before)
+
+
+def test_functions_for_jax_are_the_same_environment(doubles: Any) -> None:
+    from dynagate.envs.functional import EnvState, FunctionalEnv
+
+    jax, jnp = doubles, doubles.numpy
+    batch = compiled("pd_targets")
+    batch.reset(seed=4)
+    env, begun = FunctionalEnv(batch.task), drawn(batch)
+    names = ("mass", "damping", "ground_friction", "joint_stiffness", "joint_damping", "command")
+    own = {name: jnp.asarray(begun[name]) for name in names}
+    keys = jax.random.split(jax.random.key(0), 5)
+    state = EnvState(begun["q"], begun["qd"], jnp.zeros((5, 2)), own, keys, jnp.zeros(5, int))
+    step, actions = jax.jit(jax.vmap(env.step)), np.random.default_rng(2).uniform(-1.0, 1.0, (3, 5, 2))
+    for action in actions:
+        outcome, moved = batch.step(action), step(state, action)
+        state = moved.state
+        np.testing.assert_allclose(moved.observation, outcome.observation, atol=1e-7)
+        np.testing.assert_allclose(moved.reward, outcome.reward, atol=1e-7)
+    slope = jax.grad(lambda action: jax.vmap(env.step)(state, action).reward.sum())(actions[0])
+    away = np.zeros((5, 2))
+    away[0] = 1e-6
+    ends = [step(state, actions[0] + sign * away).reward.sum() for sign in (1.0, -1.0)]
+    np.testing.assert_allclose(np.sum(slope[0]), (ends[0] - ends[1]) / 2e-6, rtol=1e-4)
+    fresh, seen = jax.vmap(env.reset)(keys)
+    np.testing.assert_allclose(jax.vmap(env.observe)(fresh), seen, atol=1e-12)
+    lost = step(fresh._replace(qd=fresh.qd.at[1].set(jnp.nan)), actions[0])
+    assert lost.diverged.tolist() == lost.done.tolist() == [False, True, False, False, False]
+    assert jnp.isfinite(lost.state.q).all()
+    assert jnp.isfinite(lost.observation).all()
+    assert lost.reward[1] == 0.0
+
+
+REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
+    "no feet": (
+        lambda: legged_task(LIMITED),
+        ArgumentError,
+        "feet=None for robot 'leg'; expected names of links or fr",
+    ),
+    "other foot": (lambda: legged_task(LIMITED, ["paw"]), ValueError, "paw"),
+    "fixed base": (lambda: legged_task("hyq", []), ArgumentError, "such as some of lf_foot, rf_foot"),
+    "arm": (
+        lambda: legged_task(reach_task("two_joint_arm").robot, ["forearm"]),
+        ArgumentError,
+        "is fixed to the ground",
+    ),
+    "gains": (
+        lambda: task(stiffness=20.0, damping=30.0),
+        ArgumentError,
+        r"make steps of 0.002 s unstable, first at joint '\w+'; expected dt of at most",
+    ),
+    "two numbers": (
+        lambda: EnvBatch(task(rewards={"fast": lambda moment: moment.qd}), 2),
+        ArgumentError,
+        "rewards has 'fast' with 8 numbers; expected one number",
+    ),
+    "no function": (lambda: task(rewards={"fast": 1.0}), ArgumentTypeError, "rewards has 'fast': 1.0; expected a func"),
+    "no rewards": (lambda: task(rewards={}), ArgumentError, "rewards is empty"),
+    "no such input": (
+        lambda: EnvBatch(task(observations={"goal": lambda moment: moment["goal"]}), 2),
+        ArgumentError,
+        "reads the input 'goal'",
+    ),
+    "inertia": (lambda: task(randomize={"shank": True}), ArgumentError, "randomize has 'shank'.*expected a name that"),
+    "range": (lambda: task(randomize={"trunk.mass": (3.0, 2.0)}), ValueError, "expected a low end below the high one"),
+    "factor": (lambda: task(randomize={"stiffness": (1.2, 0.8)}), ArgumentError, r"expected \(low, high\)"),
+    "actions": (lambda: task(actions="torque"), ArgumentError, "did you mean 'torques'"),
+    "effort": (lambda: legged_task(LEG, FEET, actions="torques"), ArgumentError, "joint 'hip' has no effort limit"),
+    "stance": (lambda: task(stance={"hup": 0.1}), ArgumentError, "stance has joint 'hup'.*expected some of hip, knee"),
+    "commands": (lambda: task(commands=((1.0, 0.0),) * 3), ArgumentError, "commands="),
+    "terrain": (lambda: task(terrain=()), ValueError, "planes"),
+    "dt": (lambda: task(dt=0.0), ArgumentError, "dt"),
+    "count": (lambda: LeggedEnv(LIMITED, FEET, 0, stiffness=20.0, damping=0.3, dt=DT), ArgumentError, "num_envs=0"),
+    "frame": (lambda: reach_task("two_joint_arm", "hand"), ValueError, "hand"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case: str) -> None:
+    make, error, text = REFUSED[case]
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_a_reward_that_is_not_finite_is_named() -> None:
+    bad = {"fine": lambda moment: moment.q[2], "inverse": lambda moment: 1.0 / (moment.action[0] - 0.5)}
+    batch = EnvBatch(task(rewards=bad), 3, dtype="float64")
+    with pytest.raises(ArgumentError, match=r"step\(\) before reset"):
+        batch.step(np.zeros((3, 2)))
+    batch.reset(seed=0)
+    batch.step(np.zeros((3, 2)))
+    with pytest.raises(ArgumentError, match="reward 'inverse' is inf in environment 1, whose state is finite"):
+        batch.step([[0.0, 0.0], [0.5, 0.0], [0.0, 0.0]])
+    with pytest.raises(ArgumentError, match=r"actions has shape \(2,\)"):
+        batch.step(np.zeros(2))
+
+
+def test_a_slope_has_the_robot_above_it() -> None:
+    own = task(terrain=Plane.slope(10.0), randomize={})
+    batch = EnvBatch(own, 1, dtype="float64")
+    batch.reset(seed=0)
+    assert own.stance[2] > task().stance[2]
+    assert neutral(LIMITED)[2] == 0.0
+    assert batch.step(np.zeros((1, 2))).converged.all()
+
+
+def test_the_example_trains_a_policy() -> None:
+    pytest.importorskip("jax")
+    from examples.train_quadruped import train
+
+    env = LeggedEnv(LIMITED, FEET, 8, stance={"hip": 0.3, "knee": -0.6}, stiffness=20.0, damping=0.3, dt=DT)
+    weights, curve = train(env, updates=2)
+    assert np.isfinite(curve).all()
+    assert weights["actor0"][0].shape == (env.single_observation_space.shape[0], 128)
