@@ -641,5 +641,5 @@ def test_a_joint_stops_and_wraps_at_either_end() -> None:
     turning = Robot(
         "turns", (replace(link, joint=replace(link.joint, type="continuous", lower=None, upper=None)),), (0.0, 0.0, 0.0)
     )
-    wraps = evaluate(step_graph(turning, StepOptions(0.1, wrap=True)), {**state, "q": np.array([[3.0], [-3.0], [0.0]])})
+    wraps = evaluate(step_graph(turning, StepOptions(0.1), wrap=True), {**state, "q": np.array([[3.0], [-3.0], [0.0]])})
     assert wraps["q_next"][:, 0] == pytest.approx([6.0 - 2.0 * np.pi, 2.0 * np.pi - 6.0, 0.1])

@@ -88,6 +88,8 @@ def click_option(each: Field[Any], **settings: Any) -> Command:
         "callback": described.callback,
         "multiple": str(each.type).startswith(("tuple", "dict")),
     }
+    if default is None:
+        del usual["default"]  # click takes None for a value, which an option that is required then has
     return click.option(name, each.name, **{**usual, **settings})
 
 
