@@ -19,7 +19,7 @@ import numpy as np
 import pinocchio
 import pytest
 from dynagate import Policy, Robot, robots, trace
-from dynagate.control import Cost, Input, Knot, ilqr
+from dynagate.control import Cost, Input, Knot, backward
 from dynagate.control.chip import ChipSolver
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
@@ -420,8 +420,8 @@ def test_blocks_of_rows_take_the_same_step(monkeypatch: pytest.MonkeyPatch) -> N
     bounds = (np.array([-3.0, -1.0]), np.array([2.0, 1.0]))
     options: dict[str, Any] = {"knots": 6, "dt": DT, "cost": COST, "bounds": bounds, "iterations": 6}
     solutions = []
-    for largest in (ilqr.LARGEST_UNROLLED, 0):
-        monkeypatch.setattr(ilqr, "LARGEST_UNROLLED", largest)
+    for largest in (backward.LARGEST_UNROLLED, 0):
+        monkeypatch.setattr(backward, "LARGEST_UNROLLED", largest)
         with dynagate.ilqr(ARM.with_passive("elbow"), device="numpy", **options) as opened:
             solutions.append(opened(**problems(ARM, 3)))
     assert (solutions[0].iterations > 1).all()

@@ -89,8 +89,8 @@ def _measured(robot: Robot, region: Region, batches: Sequence[int], options: Opt
 
 def nvcc_version() -> str:
     """Return the release of CUDA's compiler, such as 13.0."""
-    found = re.search(r"release ([\d.]+)", run([nvcc(), "--version"], CompileError))
-    return found[1] if found else "of unknown release"
+    release = re.search(r"release ([\d.]+)", run([nvcc(), "--version"], CompileError))
+    return release[1] if release else "of unknown release"
 
 
 def driver_version() -> str:

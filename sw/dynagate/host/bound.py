@@ -33,8 +33,8 @@ class Bindable(Protocol):
 class BoundCall:
     """A call of a function, a rollout or a solver on the same arrays each time, which their `bind` returns.
 
-    results: what each call writes over and returns. Several threads may make the call at a time, and then see each
-    other's numbers.
+    `results` has the arrays (*leading, *shape) that each call overwrites and returns. If several threads call at a
+    time, they see each other's numbers.
 
     Args:
         owner: The function, rollout or solver.
@@ -54,8 +54,8 @@ class BoundCall:
         self._kept = [weakref.ref(each) for array in kept for each in _owners(array)]
 
     def __call__(self) -> Any:
-        """Compute from what the inputs hold now. Raises as the owner's call does, and DeviceError where another program
-        was loaded."""
+        """Compute from the present content of the inputs. Raises the errors of the owner's call, and DeviceError if
+        another program was loaded."""
         if self._owner._closed:
             self._owner.check_open()
         if self._owner.device is not self._device:
