@@ -52,7 +52,7 @@ def on_a_terminal(code: str, **environment: str) -> str:
 def slow_compiler(folder: Path) -> str:
     """A C compiler that takes its time."""
     path = folder / "cc"
-    path.write_text('#!/bin/sh\ncase "$*" in *-shared*) sleep 1.2;; esac\nexec cc "$@"\n')
+    path.write_text('#!/bin/sh\ncase "$*" in *-shared*) sleep 2.6;; esac\nexec cc "$@"\n')
     path.chmod(0o755)
     return str(path)
 
