@@ -185,7 +185,12 @@ CALLED_ELSEWHERE = {"JointModelFreeFlyer"}
 def test_names_on_pages_exist() -> None:
     """Dotted names of the package, and classes that a code span calls, which are public."""
     modules = [dynagate, *(import_module(f"dynagate.{name}") for name in ("control", "envs", "forces", "hw"))]
-    classes = {name for module in modules for name in dir(module)} | {"ActionModel", "Step", "TerminalModel"}
+    classes = {name for module in modules for name in dir(module)} | {
+        "ActionModel",
+        "FunctionalEnv",
+        "Step",
+        "TerminalModel",
+    }
     for page in PAGES:
         if page.name == APART:
             continue

@@ -449,9 +449,21 @@ def test_what_a_chip_refuses_of_forces() -> None:
     with pytest.raises(ArgumentError, match=r"force 'Servo' takes the input 'target' .*; expected Servo\(target="):
         Rollout("two_joint_arm", steps=2, dt=DT, device="fixed", forces=[Servo(1.0)])
     with pytest.raises(ForceError, match=r"force Wind\(push=1.0\) is none of CompliantContact, .* a design can name"):
-        Rollout("two_joint_arm", steps=2, dt=DT, device="fixed", forces=[Wind(1.0)])
+        dynagate.build("two_joint_arm", "rollout", dt=DT, ii=8, forces=[Wind(1.0)])
     with pytest.raises(ServoError, match="servo has 3 numbers as target; expected 2"):
         Rollout("two_joint_arm", steps=2, dt=DT, device="numpy", forces=[Servo(1.0, target=(0.0, 0.0, 0.0))])
+
+
+def test_a_force_of_a_user_in_integers() -> None:
+    """Only a design's folder needs a force that it can name."""
+    state = np.array([[0.3, -0.5]]), np.array([[0.2, 0.1]]), np.zeros((1, 3, 2))
+    fixed, reference = (
+        Rollout("two_joint_arm", steps=3, dt=DT, device=device, forces=[Wind(1.0)])(*state)
+        for device in ("fixed", "numpy")
+    )
+    without = Rollout("two_joint_arm", steps=3, dt=DT, device="numpy")(*state)
+    np.testing.assert_allclose(fixed.q, reference.q, atol=1e-5)
+    assert abs(reference.q - without.q).max() > 1e-2
 
 
 def test_every_force_is_listed() -> None:
