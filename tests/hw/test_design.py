@@ -351,6 +351,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.native.compile",  # computes what numpy does
         "dynagate.native.interpreter",
         "dynagate.robot.macros",  # the robot is in design.json
+        "dynagate.robot.assembled",
         "dynagate.robot.errors",
         "dynagate.robot.mjcf",
         "dynagate.robot.options",  # how a file is read

@@ -505,7 +505,7 @@ def test_boards_are_modeled_as_bitstreams_are(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(hw_boards, "load", lambda name: {"kv260": full, "small": small}[name])
     row, refusal = boards.board_rows(robot, Region.of(robot), [function])
     assert isinstance(row, boards.BoardRow)
-    assert isinstance(refusal, boards.Refusal)
+    assert isinstance(refusal, boards.RefusedDesign)
     choice = choose(assign(trace(robot, function), Region.of(robot), Policy()), full)
     assert (row.ii, row.latency, row.clock_mhz) == (choice.plan.ii, choice.plan.latency, choice.clock_mhz)
     assert (row.datapath, row.link, row.end_to_end) == (
