@@ -175,7 +175,9 @@ def test_command_writes_csv_json_and_a_figure(tmp_path: Path) -> None:
 
 
 def test_figure_has_a_grid_plain_ticks_the_goal_and_its_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [module.SweepPoint("word", bits, 1e-3, 2.0**-bits, 0.0, 8 * (40 + bits), 100, 100) for bits in (12, 24, 30)]
+    points = [
+        module.SweepPoint("word", bits, 1e-3, 2.0**-bits, 0.0, 8 * (40 + bits), 100, 100) for bits in (12, 24, 30)
+    ]
     figures: list[Any] = []
     real = module.new_figure
     monkeypatch.setattr(module, "new_figure", lambda *a: figures.append(real(*a)) or figures[-1])
