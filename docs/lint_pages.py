@@ -73,30 +73,26 @@ def long_lines(text: str, longest: int) -> Iterator[tuple[int, str]]:
             yield number, f"a line of {len(line)} characters, at most {longest}"
 
 
-def forbidden_docstrings(openings: list[str]) -> dict[str, int]:
-    """Count, by file, the docstrings and option help that begin with a forbidden word."""
-    opening = re.compile(rf'(?:"""|\bhelp=\(?\s*f?")(?:{"|".join(openings)})\b')
+def sources() -> dict[str, str]:
+    """Return the text of each module of the package, by its path."""
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    counts = {path.relative_to(ROOT).as_posix(): len(opening.findall(path.read_text())) for path in paths}
-    return {name: count for name, count in counts.items() if count}
+    return {path.relative_to(ROOT).as_posix(): path.read_text() for path in paths}
 
 
-def docstrings(text: str) -> Iterator[str]:
-    """Yield the docstrings of a module, its classes, functions, constants and fields, without code spans."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield re.sub(r"`[^`]*`", "", node.value.value)
+def openings_of(text: str, openings: list[str]) -> int:
+    """Count the docstrings and option help of a module that begin with a forbidden word."""
+    return len(re.findall(rf'(?:"""|\bhelp=\(?\s*f?")(?:{"|".join(openings)})\b', text))
 
 
-def forbidden_words(words: Iterable[str]) -> dict[str, int]:
-    """Count, by file, the forbidden words in docstrings."""
+def words_of(text: str, words: Iterable[str]) -> int:
+    """Count the forbidden words in the docstrings of a module: its own, of classes, functions, constants and fields."""
     forbidden = re.compile(rf"\b(?:{'|'.join(words)})\b", re.I)
-    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    counts = {
-        path.relative_to(ROOT).as_posix(): sum(len(forbidden.findall(text)) for text in docstrings(path.read_text()))
-        for path in paths
-    }
-    return {name: count for name, count in counts.items() if count}
+    docstrings = [
+        node.value.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+    return sum(len(forbidden.findall(re.sub(r"`[^`]*`", "", docstring))) for docstring in docstrings)
 
 
 def exceeds(counts: dict[str, int], allowed: int, what: str) -> bool:
@@ -128,8 +124,11 @@ def main() -> int:
             failed += 1
             print(f"docs/words.toml: '{name}' does not exist; remove it from not_checked_yet")
     opening, words = settings["openings"], settings["words"]
-    failed += exceeds(forbidden_docstrings(opening), settings["docstrings"], "docstrings and help with a bad opening")
-    failed += exceeds(forbidden_words(words), settings["docstring_words"], "forbidden words in docstrings")
+    texts = sources()
+    bad_openings = {name: openings_of(text, opening) for name, text in texts.items()}
+    bad_words = {name: words_of(text, words) for name, text in texts.items()}
+    failed += exceeds(bad_openings, settings["docstrings"], "docstrings and help with a bad opening")
+    failed += exceeds(bad_words, settings["docstring_words"], "forbidden words in docstrings")
     return int(failed > 0)
 
 

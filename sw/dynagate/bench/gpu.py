@@ -57,7 +57,7 @@ def measured(robot: Robot, region: Region, batches: Sequence[int], options: Opti
     memory, copies included, and new results or the same ones each time. partitions: of the same, "host_ns" of which the
     host computes. steps: one sample of each step of the paper's figure 1. resident: arrays that stay on the GPU, per
     layout, "ns" of a launch in a CUDA graph of ten, "call_ns" of a call from Python that is waited for. grid: of GRiD's
-    kernel likewise. The last four may be a reason instead.
+    kernel. The last four may be a reason instead.
     options: of an algorithm, by function.
     """
     if not has_driver():
