@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import dynagate
@@ -227,6 +229,26 @@ def test_litex_module_carries_a_sample(built: Design, package: Path, tmp_path: P
     with dynagate.open(built, device="fixed") as integers:
         expected = integers(**state).qdd[0].astype(np.float32)
     np.testing.assert_array_equal(words[: len(expected)].view(np.float32), expected)
+
+
+def test_a_name_that_begins_with_a_digit(designs: Path, tmp_path: Path) -> None:
+    robot = replace(robots.load("two_joint_arm"), name="3dof arm")
+    package = write_ip(build(robot, "inverse_dynamics", ii=2, axi=Axi(32), folder=designs).folder, tmp_path)
+    (module,) = package.glob("*_litex.py")
+    names = [node.name for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.ClassDef)]
+    assert len(names) == 1
+    assert names[0].startswith("Accelerator3dof")
+
+
+def test_a_program_or_a_folder_without_verilog_is_refused(built: Design, designs: Path, tmp_path: Path) -> None:
+    program = build(robots.load("two_joint_arm"), "inverse_dynamics", units=2, folder=designs)
+    with pytest.raises(ArgumentError, match="is a program, and its core is made for a board"):
+        write_ip(program.folder, tmp_path / "package")
+    copied = shutil.copytree(built.folder, tmp_path / "design")
+    (copied / "datapath_units.v").unlink()
+    with pytest.raises(ArgumentError, match=r"has no datapath_units\.v; expected the Verilog of the design"):
+        write_ip(copied, tmp_path / "package")
+    assert not (tmp_path / "package").exists()
 
 
 def test_command_and_refusals(built: Design, designs: Path, tmp_path: Path) -> None:

@@ -38,19 +38,21 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
 
     Raises:
         DesignError: The folder has no design, or a damaged one.
-        ArgumentError: The design has no AXI shell in its folder.
+        ArgumentError: The design is a program, has no AXI shell, or lacks its Verilog.
         ProjectError: The package cannot be written.
     """
     folder = Path(folder)
     design = load(folder)
+    if design.is_loaded:
+        raise ArgumentError(
+            f"{folder} is a program, and its core is made for a board: `dynagate bitstream --core --board NAME` writes "
+            "the core's Verilog; expected a pipelined design (ii=)"
+        )
     if design.axi is None:
         raise ArgumentError(f"{folder} has no AXI shell; expected a design that was built with axi=Axi(64) (--axi 64)")
-    if not (folder / "accelerator.v").is_file():
-        raise ArgumentError(
-            f"{folder} is a program, and its core is made for a board: `dynagate bitstream --board NAME` writes the "
-            "core's Verilog; expected a pipelined design (ii=)"
-        )
     names = read_list(folder)
+    if missing := [name for name in names if not (folder / name).is_file()]:
+        raise ArgumentError(f"{folder} has no {missing[0]}; expected the Verilog of the design: build it again")
     core = IpCore.of(design, [f"{RTL}/{name}" for name in names])
     place = Path(output) if output is not None else folder / "ip"
     texts = {
