@@ -1,15 +1,15 @@
-"""Time of forward dynamics of serial chains by the number of links and of groups: figures 2, 3a and 3b of
+"""Measure forward dynamics of serial chains over the number of links and of groups: figures 2, 3a and 3b of
 
     Yang, Wu & Pan, "A Novel GPU-based Parallel Implementation Scheme and Performance Analysis of Robot Forward Dynamics
     Algorithms", 2016,
 
-measured on one core of this machine, and the longest path of each algorithm, which is what a machine with enough units
-sees. From a fresh clone:
+on one core of this machine, and the longest path of each algorithm, which decides on a machine with enough units. From
+a fresh clone:
 
     make .venv/test.stamp && .venv/bin/python examples/parallel_forward_dynamics.py
 
-writes figure2.png, figure3a.png, figure3b.png and figures.json into build/parallel. --quick takes seconds and no figure
-seriously. The comparison with Pinocchio's C++ compiles it first, which takes minutes; --no-peer leaves it out.
+writes figure2.png, figure3a.png, figure3b.png and figures.json into build/parallel. --short takes seconds, to try the
+script. The comparison with Pinocchio's C++ compiles for minutes first; --no-peer leaves it out.
 """
 
 from __future__ import annotations
@@ -143,11 +143,11 @@ def findings(single: Times, paths: Times, few: Times, many: Times) -> dict[str, 
     }
 
 
-def measured(quick: bool, peer: bool) -> dict[str, Any]:
-    lengths = [1, 2, 5, 10] if quick else [1, 2, 3, 5, 7, 10, 15, 20, 33, 50, 75, 100, 150, 200, 300, 512]
-    path_lengths = [1, 2, 4] if quick else [1, 2, 4, 8, 16, 32]
-    few, many = (3, 6) if quick else (10, 200)
-    groups = [1, 16] if quick else [1, 3, 10, 30, 100, 300, 1000]
+def measured(short: bool, peer: bool) -> dict[str, Any]:
+    lengths = [1, 2, 5, 10] if short else [1, 2, 3, 5, 7, 10, 15, 20, 33, 50, 75, 100, 150, 200, 300, 512]
+    path_lengths = [1, 2, 4] if short else [1, 2, 4, 8, 16, 32]
+    few, many = (3, 6) if short else (10, 200)
+    groups = [1, 16] if short else [1, 3, 10, 30, 100, 300, 1000]
     single = {a: {n: seconds(a, n, 1) for n in lengths} for a in ALGORITHMS}
     paths = longest_paths(path_lengths)
     by_groups = {n: {a: {g: seconds(a, n, g) for g in groups} for a in ALGORITHMS} for n in (few, many)}
@@ -156,7 +156,7 @@ def measured(quick: bool, peer: bool) -> dict[str, Any]:
         "single_call_s": single,
         "longest_path": paths,
         "groups_s": by_groups,
-        "errors": errors([1, 5] if quick else [1, 2, 3, 5, 6, 9, 13, 17, 33, 50, 100, 200]),
+        "errors": errors([1, 5] if short else [1, 2, 3, 5, 6, 9, 13, 17, 33, 50, 100, 200]),
         "findings": findings(single, paths, by_groups[few], by_groups[many]),
     }
     if peer:
@@ -200,12 +200,12 @@ def draw(result: dict[str, Any], folder: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few points of short chains, no peer")
+    parser.add_argument("--short", action="store_true", help="few points of short chains, no peer")
     parser.add_argument("--no-peer", action="store_true", help="do not compile and measure Pinocchio's C++")
     parser.add_argument("--folder", type=Path, default=Path("build/parallel"), help="where figures and numbers go")
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
-    result = measured(options.quick, not (options.quick or options.no_peer))
+    result = measured(options.short, not (options.short or options.no_peer))
     (options.folder / "figures.json").write_text(json.dumps(result, indent=1) + "\n")
     draw(result, options.folder)
     for claim, holds in result["findings"].items():

@@ -251,7 +251,7 @@ def test_a_chain_has_a_link() -> None:
 @pytest.mark.long
 def test_the_example_draws_its_figures(tmp_path: Path) -> None:
     script = Path(__file__).parents[2] / "examples" / "parallel_forward_dynamics.py"
-    command = [sys.executable, str(script), "--quick", "--folder", str(tmp_path)]
+    command = [sys.executable, str(script), "--short", "--folder", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert {path.name for path in tmp_path.iterdir()} == {
         *(f"figure{name}.png" for name in ("2", "3a", "3b")),

@@ -23,7 +23,7 @@ FEW, MANY = tuple(range(2, 11)), (5, 10, 20, 40, 60, 80, 100)
 
 
 def step_time(links: int, residual: str, solver: str, steps: int, repeats: int, guess: int = 3) -> tuple[float, float]:
-    """Microseconds of a step, and residual evaluations."""
+    """Return the microseconds of a step and its residual evaluations."""
     integrator = Variational(
         chain(links, (0.0, 0.0, 0.0)),
         dt=1e-3,
@@ -39,7 +39,7 @@ def step_time(links: int, residual: str, solver: str, steps: int, repeats: int, 
 
 
 def measure(sizes: tuple[int, ...] = FEW + MANY, seconds: float = 0.4, guess: int = 3) -> dict[str, Any]:
-    """Microseconds per step by method, over the numbers of links, and residual evaluations."""
+    """Return the microseconds of a step and its residual evaluations, by method, for each number of links."""
     results: dict[str, Any] = {"links": sorted(set(sizes)), "microseconds": {}, "iterations": {}}
     for residual, solver in METHODS:
         name = f"{NAMES[residual]} + {NAMES[solver]}"
@@ -54,7 +54,7 @@ def measure(sizes: tuple[int, ...] = FEW + MANY, seconds: float = 0.4, guess: in
 
 
 def ratios(results: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """At 10 and 100 links: SVI over DRNEA with RIQN, and Newton over RIQN with DRNEA."""
+    """Return ratios of times at 10 and 100 links: SVI over DRNEA with RIQN, and Newton over RIQN with DRNEA."""
     table = {}
     for links in (10, 100):
         if links in results["links"]:
@@ -82,7 +82,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.4, help="for each method and number of links")
     parser.add_argument("--guess", type=int, default=3, help="1 to 4")
     arguments = parser.parse_args()
-    results = measure(seconds=arguments.seconds, guess=arguments.guess)
+    sizes, seconds = ((2, 5), 0.004) if arguments.short else (FEW + MANY, arguments.seconds)
+    results = measure(sizes, seconds, arguments.guess)
     results["ratios"] = ratios(results)
     print(f"{'links':18}", " ".join(f"{n:7}" for n in results["links"]))
     for name, values in results["microseconds"].items():

@@ -18,7 +18,7 @@ from examples.papers.variational.integrator import Variational
 
 
 def measure(links: int = 50, tolerance: float = 1e-8, guess: int = 1, seed: int = 0) -> dict[str, Any]:
-    """Norms of the residual in N m s, by method."""
+    """Return the norms of the residual over the iterations, N m s, by method."""
     q0, qd0 = states(links, 1, seed)
     integrators = {
         name: Variational(chain(links), dt=1e-3, tolerance=tolerance, guess=guess, solver=name)
@@ -39,14 +39,18 @@ def draw(results: dict[str, Any]) -> Figure:
     for name, label in LABELS.items():
         plot.semilogy(np.arange(1, len(results[name]) + 1), results[name], marker="o", label=label)
     plot.axhline(results["tolerance"], color="gray", linestyle=":")
-    plot.set(xlabel="residual evaluation", ylabel="residual (N m s)", title="Figure 4a: convergence, 50 links")
+    plot.set(
+        xlabel="residual evaluation",
+        ylabel="residual (N m s)",
+        title=f"Figure 4a: convergence, {results['links']} links",
+    )
     plot.legend()
     return figure
 
 
 def main() -> None:
     arguments = options(__doc__).parse_args()
-    results = measure()
+    results = measure(5) if arguments.short else measure()
     for name, label in LABELS.items():
         print(f"{label:7}", " ".join(f"{value:8.1e}" for value in results[name]))
     written(arguments.folder, "figure_4a", results, draw(results))

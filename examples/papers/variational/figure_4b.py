@@ -17,8 +17,8 @@ from examples.papers.variational.chain import axes, chain, options, states, writ
 from examples.papers.variational.integrator import Variational
 
 SETUPS = {"50 links, 1e-8, IG3": (50, 1e-8, 3, 300, 12), "10 links, 1e-9, IG1": (10, 1e-9, 1, 1000, 3)}
-"""Links, tolerance, guess, steps, seeds. A chain of 50 links falls into ever faster motion: its count grows with time
-and differs between seeds, so many short runs say more than a long one."""
+"""Each setup: links, tolerance in N m s, guess, steps, seeds. A chain of 50 links moves ever faster: its count grows
+with time and differs between seeds, so many short runs describe it better than a long one."""
 
 SOLVERS = {"newton": "Newton", "riqn": "RIQN", "broyden": "Broyden"}
 
@@ -31,7 +31,7 @@ def measure(
     seeds: int = 3,
     solvers: tuple[str, ...] = tuple(SOLVERS),
 ) -> dict[str, Any]:
-    """By method: evaluations in each step (seeds, steps), their mean, standard deviation and largest number."""
+    """Return evaluations in each step (seeds, steps), their mean, standard deviation and largest number, by method."""
     q0, qd0 = states(links, seeds)
     results: dict[str, Any] = {}
     for solver in solvers:
@@ -48,7 +48,7 @@ def measure(
 
 
 def draw(results: dict[str, dict[str, Any]]) -> Figure:
-    """results: of `measure` by setup."""
+    """Draw the results of `measure`, by setup."""
     figure, plot = axes()
     for name, rows in results.items():
         for solver in ("newton", "riqn"):
@@ -60,7 +60,8 @@ def draw(results: dict[str, dict[str, Any]]) -> Figure:
 
 def main() -> None:
     arguments = options(__doc__).parse_args()
-    results = {name: measure(*setup) for name, setup in SETUPS.items()}
+    setups = {"5 links, 1e-9, IG1": (5, 1e-9, 1, 20, 1)} if arguments.short else SETUPS
+    results = {name: measure(*setup) for name, setup in setups.items()}
     for name, rows in results.items():
         for solver, row in rows.items():
             print(f"{name:20} {SOLVERS[solver]:8} {row['mean']:5.2f} ± {row['deviation']:4.2f}, at most {row['most']}")

@@ -1,4 +1,4 @@
-"""The variational integrator in numbers: accuracy, speed beside its baselines, a batch beside Pinocchio, fixed point.
+"""The variational integrator in numbers: accuracy, speed next to its baselines, a batch next to Pinocchio, fixed point.
 
     python -m examples.papers.variational.measurements
 
@@ -25,9 +25,19 @@ from examples.papers.variational.links import links_of
 from examples.papers.variational.loops import residual
 from examples.papers.variational.svi import discrete_momenta
 
+SHORT: dict[str, dict[str, Any]] = {
+    "floors": {"sizes": (3,)},
+    "order": {"links": 2, "seconds": 0.02},
+    "linear": {"sizes": (2, 4)},
+    "residuals": {"sizes": (3,)},
+    "batch": {"links": 3, "size": 8, "steps": 10, "peer": False},
+    "fixed_point": {"steps": 5, "seeds": 1},
+}
+"""Arguments of each measurement with --short."""
+
 
 def floors(sizes: tuple[int, ...] = (10, 50, 100)) -> dict[str, Any]:
-    """What rounding leaves of the residual in N m s, by its form."""
+    """Return the residual that rounding leaves, N m s, for each form of it."""
     return {
         form: {n: Variational(chain(n), dt=1e-3, residual=form).floor(*(x[0] for x in states(n, 1))) for n in sizes}
         for form in ("increment", "printed")
@@ -35,7 +45,7 @@ def floors(sizes: tuple[int, ...] = (10, 50, 100)) -> dict[str, Any]:
 
 
 def order(links: int = 10, seconds: float = 0.2) -> dict[str, Any]:
-    """Distance in rad from a run with small steps, and the slope of its logarithm against that of dt."""
+    """Return the distance from a run with small steps, rad, and the slope of its logarithm over that of dt."""
     q0, qd0 = (x[0] for x in states(links, 1))
 
     def end(dt: float) -> np.ndarray:
@@ -48,8 +58,7 @@ def order(links: int = 10, seconds: float = 0.2) -> dict[str, Any]:
 
 
 def linear(sizes: tuple[int, ...] = (25, 50, 100, 200, 400)) -> dict[str, Any]:
-    """Time of a RIQN step in µs by number of links, and the exponent of its growth. The iterations, which grow a
-    little, are divided out."""
+    """Return the time of a RIQN step, µs, by number of links, and the exponent of its growth per iteration."""
     rows = [step_time(n, "increment", "riqn", 40, 5) for n in sizes]
     per_iteration = [time / iterations for time, iterations in rows]
     exponent = float(np.polyfit(np.log(sizes), np.log(per_iteration), 1)[0])
@@ -74,7 +83,7 @@ def _repeat_svi(links, q, delta, left, right, count):  # type: ignore[no-untyped
 
 
 def residuals(sizes: tuple[int, ...] = (10, 100)) -> dict[str, Any]:
-    """Time of a residual in µs: DRNEA and SVI, as loops."""
+    """Return the time of a residual, µs, by DRNEA and by SVI, as loops."""
     table = {}
     for n in sizes:
         links, (q, qd) = links_of(chain(n)), (x[0] for x in states(n, 1))
@@ -91,7 +100,7 @@ def residuals(sizes: tuple[int, ...] = (10, 100)) -> dict[str, Any]:
 
 
 def rolled(links: int, size: int, steps: int) -> dict[str, Any]:
-    """By guess: µs of processor time a step and trajectory of a batch of rollouts in C, tolerance 1e-8; iterations."""
+    """Return the processor time of a step and trajectory, µs, and its iterations for each guess, in C at 1e-8."""
     table: dict[str, Any] = {}
     q0, qd0 = states(links, size)
     for guess in (3, 4):
@@ -108,19 +117,19 @@ def rolled(links: int, size: int, steps: int) -> dict[str, Any]:
     return table
 
 
-def batch(links: int = 10, size: int = 1024, steps: int = 200) -> dict[str, Any]:
-    """Time of a step in µs a trajectory, of a batch on one core by a rollout in C, tolerance 1e-8; and that of
-    one call of Pinocchio's articulated-body algorithm in C++ on this machine."""
+def batch(links: int = 10, size: int = 1024, steps: int = 200, peer: bool = True) -> dict[str, Any]:
+    """Return the times of `rolled` and of one call of Pinocchio's articulated-body algorithm in C++, µs."""
     table = rolled(links, size, steps)
-    from dynagate.bench.peers import Peer, pinocchio
+    if peer:
+        from dynagate.bench.peers import Peer, pinocchio
 
-    peer = pinocchio(chain(links))
-    table["Pinocchio aba"] = peer.times["forward_dynamics"][0] / 1e3 if isinstance(peer, Peer) else peer
+        times = pinocchio(chain(links))
+        table["Pinocchio aba"] = times.times["forward_dynamics"][0] / 1e3 if isinstance(times, Peer) else times
     return table
 
 
 def fixed_point(word: int = 24, steps: int = 200, seeds: int = 4) -> dict[str, Any]:
-    """iiwa14 in free fall, tolerance 1e-10: iterations with M⁻¹ in float64 and in fixed point."""
+    """Return the iterations of iiwa14 in free fall, tolerance 1e-10, with M⁻¹ in float64 and in fixed point."""
     robot = dynagate.robots.load("iiwa14")
     random = np.random.default_rng(0)
     q0, qd0 = random.uniform(-1.0, 1.0, (2, seeds, robot.nv))
@@ -141,7 +150,7 @@ def main() -> None:
     arguments = options(__doc__).parse_args()
     results: dict[str, Any] = {}
     for measure in (floors, order, linear, residuals, batch, fixed_point):
-        results[measure.__name__] = measure()  # type: ignore[operator]
+        results[measure.__name__] = measure(**SHORT[measure.__name__] if arguments.short else {})  # type: ignore[operator]
         print(measure.__name__, results[measure.__name__], flush=True)
     written(arguments.folder, "measurements", results)
 
