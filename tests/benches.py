@@ -7,6 +7,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+from dynagate.design.files import (
+    BENCH,
+)
 from dynagate.hw.designs import Design
 from dynagate.sim.verify import verify
 
@@ -49,3 +53,13 @@ def notices(built: Design, folder: Path, change: tuple[str, object], module: str
     assert done.returncode != 0, done.stdout
     assert "PASS" not in done.stdout
     return done.stdout
+
+
+icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
+
+
+def run_script(folder: Path, *, script: str = "verify.sh", **variables: str) -> subprocess.CompletedProcess[str]:
+    """The one command of a machine with Icarus alone."""
+    command = ["sh", str(folder / BENCH / script)]
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **variables}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)

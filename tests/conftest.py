@@ -17,6 +17,11 @@ BUILD = HERE.parent / "build"
 # processor time on waiting than on small matrices. The variable is read when numpy is imported, so it is set here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# A failed assertion in a helper module shows its values, as one in a test module does.
+pytest.register_assert_rewrite(
+    *(f"tests.{path.stem}" for path in HERE.glob("*.py") if path.stem not in ("__init__", "conftest"))
+)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rtl", action="store_true", help="run what takes long too: sweeps over robots and widths")

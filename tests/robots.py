@@ -137,3 +137,10 @@ def measured_file(name: str) -> Path:
     if not path.is_file():
         pytest.skip(f"{path.name} is measured where shared/robots lies beside the checkout")
     return path
+
+
+PRISMATIC_SEED = 35
+
+
+def floating(folder: Path) -> Robot:
+    return floating_robot(PRISMATIC_SEED, folder)

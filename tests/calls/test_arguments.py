@@ -20,8 +20,8 @@ from dynagate.hw.build import build_request
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 
-from tests.graph.test_loops import square_root, swapping
 from tests.played_card import ON_HOST
+from tests.small_loops import square_root, swapping
 
 ARM = robots.load("two_joint_arm")
 ZEROS = np.zeros((2, 2))

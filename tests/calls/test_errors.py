@@ -20,7 +20,7 @@ from dynagate.dynamics import FRAME_FUNCTIONS, LISTED
 from dynagate.dynamics.functions.aliases import ELSEWHERE, RESULTS
 from dynagate.host import DesignError, DeviceError
 
-from tests.project.test_package import modules
+from tests.modules import modules
 
 BUILT_IN = {"Exception", "ValueError", "TypeError", "RuntimeError"}
 FAULTS = {

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from dynagate import Region, Robot, RobotWarning
 
-from tests.dynamics.test_constrained import FORWARD, assert_close, by_lcaba, by_pinocchio, run, settled, with_stances
-from tests.robot.test_mjcf import in_mujoco
+from tests.constrained_robots import FORWARD, assert_close, by_lcaba, by_pinocchio, run, settled, with_stances
+from tests.mjcf_robots import in_mujoco
 from tests.samples import State
 
 mujoco = pytest.importorskip("mujoco")

@@ -19,7 +19,7 @@ from dynagate.graph.loop import evaluate_loop
 from dynagate.graph.scan_trace import trace_scan
 from dynagate.robot import Frame, Joint, Link, Mimic
 
-from tests.dynamics.test_constrained import FORWARD, INERTIA, RESTITUTION, branched, constraint_state, run, weighted
+from tests.constrained_robots import FORWARD, INERTIA, RESTITUTION, branched, constraint_state, pair, run, weighted
 from tests.kkt import Kkt, kkt_of
 from tests.samples import State
 
@@ -149,14 +149,6 @@ def test_a_loop_to_the_base(moving: float, turning: float | None) -> None:
     state["active"][:] = [[1.0], [1.0], [0.0]]
     assert_motion(robot, state)
     assert_impact(robot, state)
-
-
-def pair() -> Robot:
-    """Two bodies on balls, the first of which floats, and frames on the last body and on the base."""
-    first = Link("a", -1, Joint("free", "floating"), 2.0, (0.1, 0.0, 0.2), INERTIA)
-    second = Link("b", 0, Joint("ball", "spherical", translation=(0.0, 0.1, 0.4)), 0.5, (0.0, 0.1, 0.1), INERTIA)
-    robot = Robot("pair", (first, second))
-    return replace(robot, frames=(Frame("wall", -1, translation=(0.3, 0.0, 0.5)), Frame("hook", 1)))
 
 
 def test_compiled_code_and_integers() -> None:

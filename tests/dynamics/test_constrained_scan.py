@@ -16,7 +16,7 @@ from dynagate.graph.scan_trace import trace_scan
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot.random_chain import random_chain
 
-from tests.dynamics.test_constrained import (
+from tests.constrained_robots import (
     FORWARD,
     assert_close,
     by_pinocchio,

@@ -15,7 +15,7 @@ from dynagate import Region, Robot, evaluate, trace
 from dynagate.robot import Joint, Link
 from dynagate.robot.vectors import Vector3
 
-from tests.dynamics.test_constrained import (
+from tests.constrained_robots import (
     FORWARD,
     KINDS,
     LOCAL,

@@ -21,44 +21,9 @@ from dynagate.graph.truth import relative_errors
 from dynagate.robot import Mimic
 
 from tests import tolerances
+from tests.mimic_hand import BODY, JOINT, OPPOSITE, TWICE, hand, mimic, ratios, read_hand
 from tests.oracle import products, reference
 from tests.samples import State, inputs_of, states
-
-BODY = """<link name="{0}"><inertial><origin xyz="0.05 0.02 0.1"/><mass value="{1}"/>
-  <inertia ixx="0.02" iyy="0.015" izz="0.011" ixy="0.001" ixz="0.002" iyz="-0.001"/></inertial></link>"""
-JOINT = """<joint name="{0}" type="{1}"><parent link="{2}"/><child link="{3}"/><origin xyz="{4}" rpy="0.3 0.2 0.1"/>
-  <axis xyz="{5}"/><limit lower="-1" upper="1" velocity="2" effort="5"/><dynamics damping="0.3"/>{6}</joint>"""
-
-
-def mimic(joint: str, multiplier: str = "1", offset: str = "0") -> str:
-    return f'<mimic joint="{joint}" multiplier="{multiplier}" offset="{offset}"/>'
-
-
-HALF, OPPOSITE = mimic("wrist", "0.5", "-0.1"), mimic("left", "-1")
-TWICE = mimic("spin", "2", "0.2")
-
-
-def hand(shoulder: str = HALF, right: str = OPPOSITE, tail: str = TWICE, *, order: str = "") -> str:
-    """Two fingers that move together; a shoulder that follows the wrist beyond it; a tail that follows a finger's end
-    from another branch."""
-    bodies = "".join(
-        BODY.format(name, mass) for name, mass in zip("abcdef", (1.0, 0.5, 0.4, 0.3, 0.2, 0.7), strict=True)
-    )
-    joints = [
-        ("shoulder", "revolute", "base", "a", "0 0 0.2", "0 1 0", shoulder),
-        ("wrist", "revolute", "a", "b", "0 0 0.3", "1 0 0", ""),
-        ("left", "prismatic", "b", "c", "0 0 0.1", "0 1 0", ""),
-        ("right", "prismatic", "b", "d", "0 0.1 0", "0 1 0", right),
-        ("spin", "revolute", "d", "e", "0 0 0.1", "0 0 1", ""),
-        ("tail", "revolute", "base", "f", "0 1 0.1", "0 0 1", tail),
-    ]
-    return f'<robot name="hand"><link name="base"/>{bodies}{"".join(JOINT.format(*joint) for joint in joints)}</robot>'
-
-
-def read(text: str, folder: Path, **options: object) -> Robot:
-    path = folder / "hand.urdf"
-    path.write_text(text)
-    return Robot.from_urdf(path, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +31,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("mimic") / "hand.urdf"
     path.write_text(hand())
     return path
-
-
-def ratios(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """G and the offset, for joints of one degree of freedom."""
-    places = {link.joint.name: v.start for link, _, v in robot.slices()}
-    g, offset = np.zeros((len(robot.links), robot.nv)), np.zeros(len(robot.links))
-    for i, link in enumerate(robot.links):
-        rule = link.joint.mimic or Mimic(link.joint.name)
-        g[i, places[rule.joint]], offset[i] = rule.multiplier, rule.offset
-    return g, offset
 
 
 def reduced(robot: Robot, model: pinocchio.Model, state: State) -> State:
@@ -139,7 +94,7 @@ def test_damping_and_rotors_are_felt_through_the_ratio(path: Path) -> None:
 def test_as_pinocchio_reads_them(tmp_path: Path) -> None:
     """Whose leaders must come before their followers. M by columns of its torques: crba of Pinocchio 4.1 differs from
     its own rnea where a joint hangs beyond a follower."""
-    read(hand(shoulder="", tail=mimic("shoulder", "2", "0.2")), tmp_path)
+    read_hand(hand(shoulder="", tail=mimic("shoulder", "2", "0.2")), tmp_path)
     robot = Robot.from_urdf(tmp_path / "hand.urdf", damping=False)
     model = pinocchio.buildModelFromUrdf(str(tmp_path / "hand.urdf"), True)
     data = model.createData()
@@ -169,7 +124,7 @@ def test_what_the_factor_fills_in_is_known(tmp_path: Path) -> None:
         ("tip", "revolute", "c", "d", "0.2 0 0", "0 0 1", ""),
     ]
     text = f'<robot name="arms"><link name="base"/>{links}{"".join(JOINT.format(*joint) for joint in joints)}</robot>'
-    robot = read(text, tmp_path)
+    robot = read_hand(text, tmp_path)
     assert Tree(robot).mimic.chain == [[0], [0, 1], [0, 1, 2]]
     state = states(robot, 2, seed=2)
     assert not evaluate(trace(robot, "mass_matrix"), {"q": state["q"]})["m"][:, 0, 1].any()
@@ -178,7 +133,7 @@ def test_what_the_factor_fills_in_is_known(tmp_path: Path) -> None:
 
 
 def test_fingers_on_a_floating_hand(tmp_path: Path) -> None:
-    robot = read(hand().replace('<link name="base"/>', BODY.format("base", 2)), tmp_path, floating_base=True)
+    robot = read_hand(hand().replace('<link name="base"/>', BODY.format("base", 2)), tmp_path, floating_base=True)
     assert (robot.nq, robot.nv) == (10, 9)
     state = states(robot, 2, seed=5)
     qdd = evaluate(trace(robot, "forward_dynamics"), inputs_of("forward_dynamics", state))["qdd"]
@@ -195,7 +150,7 @@ def test_limits_of_followers_bound_the_region(path: Path) -> None:
 
 
 def test_followers_that_leave_no_range_are_refused(tmp_path: Path) -> None:
-    robot = read(hand(tail=mimic("spin", "1", "5")), tmp_path)
+    robot = read_hand(hand(tail=mimic("spin", "1", "5")), tmp_path)
     with pytest.raises(RobotError, match="the limits of 'tail', which mimic joint 'spin', leave it no range"):
         Region.of(robot)
 
@@ -208,7 +163,7 @@ def test_a_rollout_stops_where_followers_end(path: Path) -> None:
 
 
 def test_chains_are_one_ratio(tmp_path: Path) -> None:
-    robot = read(hand(right=mimic("tail", "3", "0.5")), tmp_path)
+    robot = read_hand(hand(right=mimic("tail", "3", "0.5")), tmp_path)
     rules = {link.joint.name: link.joint.mimic for link in robot.links}
     assert rules["tail"] == Mimic("spin", 2.0, 0.2)
     assert rules["right"] == Mimic("spin", 6.0, 3.0 * 0.2 + 0.5)
@@ -232,9 +187,9 @@ def test_chains_are_one_ratio(tmp_path: Path) -> None:
     ids=["multiplier 0", "leader held", "follower held", "leader fixed"],
 )
 def test_what_follows_nothing_that_moves_is_held(text: str, options: dict, moving: int, tmp_path: Path) -> None:
-    robot = read(text, tmp_path, **options)
+    robot = read_hand(text, tmp_path, **options)
     assert len(robot.links) == moving
-    held = read(hand(tail=""), tmp_path, lock={"tail": 0.4, **options.get("lock", {})})
+    held = read_hand(hand(tail=""), tmp_path, lock={"tail": 0.4, **options.get("lock", {})})
     q = states(held, 2, seed=1)["q"]
     if robot.nv == held.nv:
         m, expected = (evaluate(trace(r, "mass_matrix"), {"q": q})["m"] for r in (robot, held))
@@ -271,9 +226,9 @@ REFUSED = {
 def test_refused(case: str, tmp_path: Path) -> None:
     text, message = REFUSED[case]
     with pytest.raises(RobotError, match=re.escape(message)) as caught:
-        read(text, tmp_path)
+        read_hand(text, tmp_path)
     if "; to read it, add lock=" in str(caught.value):
-        assert read(text, tmp_path, lock={"tail": 0.0, "shoulder": 0.0, "right": 0.0}).nv >= 3
+        assert read_hand(text, tmp_path, lock={"tail": 0.0, "shoulder": 0.0, "right": 0.0}).nv >= 3
 
 
 def test_forms_that_do_not_know_followers_name_the_one_that_does(path: Path) -> None:

@@ -23,7 +23,7 @@ from dynagate.graph import OPS
 from dynagate.graph.certificate import with_certificate
 from dynagate.graph.region import Kind
 
-from tests.processor.test_processor import SMALL
+from tests.core_programs import SMALL
 from tests.robots import floating_robot
 
 KINDS: tuple[Kind, ...] = ("uniform", "limits", "rest")

@@ -24,12 +24,12 @@ from dynagate.hw.designs import Design
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.isa.shape import Core
 
+from tests.core_programs import FLOATS, SMALL
 from tests.designs import functions_of
 from tests.fuzz.robots import KINDS
 from tests.fuzz.robots import robot_of as drawn_robot
-from tests.processor.test_processor import SMALL
-from tests.processor.test_processor_floats import FLOATS
-from tests.processor.test_processor_solver import ARM, COST, MPPI, OPTIONS, WORD, draws, problems
+from tests.solver_programs import ARM, COST, MPPI, WORD, draws, problems
+from tests.solver_programs import ILQR as OPTIONS
 
 FUNCTIONS = ("inverse_dynamics", "mass_matrix", "forward_dynamics")
 

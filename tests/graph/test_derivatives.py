@@ -16,15 +16,10 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import STEP, relative_errors
 
 from tests import tolerances
-from tests.hw.test_functions_rtl import PRISMATIC_SEED
-from tests.robots import floating_robot
+from tests.robots import floating
 from tests.samples import State, inputs_of, states
 
 SECOND = "forward_dynamics_second_order"
-
-
-def floating(folder: Path) -> Robot:
-    return floating_robot(PRISMATIC_SEED, folder)
 
 
 def robot_of(name: str, folder: Path) -> Robot:

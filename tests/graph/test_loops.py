@@ -8,53 +8,18 @@ from pathlib import Path
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Region, Robot, evaluate, neutral, robots, trace
-from dynagate.dynamics.configuration import integrate
+from dynagate import Region, Robot, evaluate, robots, trace
 from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
 from dynagate.forces import Friction, Stops
 from dynagate.forces.options import StepOptions
 from dynagate.graph import GraphError
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
-from dynagate.graph.recorder import Recording
-from dynagate.graph.truth import STEP
 from dynagate.host.drift import drift, shortest_word
 from dynagate.host.rollouts import Rollout
-from dynagate.integrators.linearized import linearized_step_graph
-from dynagate.integrators.step import step_graph
 from dynagate.integrators.trajectories import motions
 from dynagate.native.loop import LoopKernel
 
-from tests.graph.test_derivatives import floating
-from tests.robots import random_urdf
-
-
-def square_root(name: str = "root") -> Loop:
-    """√a by Newton's iteration, from x: each sample ends when x² is a to within 1e-12 of it."""
-    recording = Recording("newton", "none")
-    a, x = (recording.input(n, ())[()] for n in ("a", "x"))
-    better = (x + a * (1.0 / x)) * 0.5
-    graph = recording.graph({"better": better, "residual_of": (better * better - a) * (1.0 / a)})
-    return Loop(name, "none", (graph,), {"better": "x"}, Until("residual_of", 1e-12, 20), last=("better",))
-
-
-def swapping() -> Loop:
-    """Two values that change places, of which one grows by what comes in."""
-    recording = Recording("swap", "none")
-    a, b, more = (recording.input(n, (3,)) for n in ("a", "b", "more"))
-    graph = recording.graph({"next_a": b + more, "next_b": a * 1.0, "both": a + b})
-    return Loop("swap", "none", (graph,), {"next_a": "a", "next_b": "b"}, Count(), ("more",), ("both",), ("next_a",))
-
-
-def accumulated_roots() -> Loop:
-    """A loop within a loop: each turn adds the root of what comes in, by Newton's iteration from 1."""
-    recording = Recording("start", "none")
-    given = recording.input("number", ())[()]
-    start = recording.graph({"a": given * 1.0 + 0.0, "x": given * 0.5 + 0.5})
-    recording = Recording("add", "none")
-    total, root = recording.input("total", ())[()], recording.input("better", ())[()]
-    add = recording.graph({"sum": total + root})
-    body = (start, square_root("newton"), add)
-    return Loop("roots", "none", body, {"sum": "total"}, Count(), ("number",), ("sum", "better"), ())
+from tests.small_loops import accumulated_roots, check_linearization, robot_of, square_root, states_of, swapping
 
 
 @pytest.mark.parametrize("batch", [1, 3, 16, 37])
@@ -134,23 +99,6 @@ def test_what_a_loop_refuses() -> None:
         evaluate_loop(swapping(), {"a": np.ones((2, 3)), "more": np.ones((2, 4, 3))})
 
 
-def robot_of(name: str, folder: Path) -> Robot:
-    if name == "floating":
-        return floating(folder)
-    if name == "prismatic":
-        path = folder / "prismatic.urdf"
-        path.write_text(random_urdf(35))
-        return Robot.from_urdf(path)
-    return robots.load(name)
-
-
-def states_of(robot: Robot, batch: int, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Slow enough that two units in the last place do not grow to more than tolerances allow."""
-    random = np.random.default_rng(2)
-    q = integrate(robot, np.tile(neutral(robot), (batch, 1)), random.uniform(-1.0, 1.0, (batch, robot.nv)))
-    return q, random.uniform(-1.0, 1.0, (batch, robot.nv)), random.uniform(-1.0, 1.0, (batch, steps, robot.nv))
-
-
 @pytest.mark.parametrize("name", [pytest.param("two_joint_arm", marks=pytest.mark.long), "floating"])
 @pytest.mark.parametrize("integrator", list(EXPLICIT_METHODS))
 def test_order_of_each_method(integrator: str, name: str, tmp_path: Path) -> None:
@@ -191,30 +139,6 @@ def test_linearization_is_the_complex_step_of_the_step(
     name: str, integrator: str, options: dict, tmp_path: Path
 ) -> None:
     check_linearization(robot_of(name, tmp_path), StepOptions(0.01, integrator, **options))
-
-
-def check_linearization(robot: Robot, step: StepOptions) -> None:
-    plain, linear = step_graph(robot, step), linearized_step_graph(robot, step)
-    q, qd, tau = states_of(robot, 3, 1)
-    state = {"q": q, "qd": qd, "tau": tau[:, 0]}
-    if step.constrained:
-        state["active"] = np.ones((3, len(robot.constraints)))
-    result = evaluate(linear, state)
-    after = evaluate(plain, state)
-    for output, value in after.items():
-        np.testing.assert_allclose(result[output], value, rtol=1e-12, atol=1e-12)
-    n = robot.nv
-    for k in range(3 * n):
-        moved = {key: value.astype(complex) for key, value in state.items()}
-        unit = 1j * STEP * np.eye(n)[k % n]
-        kind = ("q", "qd", "tau")[k // n]
-        moved[kind] = integrate(robot, q, unit) if kind == "q" else state[kind] + unit
-        stepped = evaluate(plain, moved)
-        column = result["a"][:, :, k] if k < 2 * n else result["b"][:, :, k - 2 * n]
-        np.testing.assert_allclose(column[:, n:], stepped["qd_next"].imag / STEP, rtol=1e-10, atol=1e-10)
-        for row in range(3):
-            along = integrate(robot, after["q_next"][row], 1j * STEP * column[row, :n]).imag
-            np.testing.assert_allclose(along / STEP, stepped["q_next"][row].imag / STEP, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,10 @@ from dynagate.native.cuda_loop import CUDA
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import C, LoopKernel, emit_loop
 
+from tests.core_programs import SMALL
 from tests.played_card import ON_HOST
-from tests.processor.test_processor import SMALL
 from tests.replays import replayed_turn
+from tests.small_loops import equal_names
 
 SHAPES: dict[str, tuple[int, ...]] = {"a": (), "b": (), "c": (), "u": (2,), "v": (2,), "w": (2,)}
 """So few names that loops within loops use those of the loops around them."""
@@ -170,27 +171,6 @@ def _sums(terms: Mapping[str, list[list[Term]]], values: Values) -> Values:
         return term.factor * (math.sin(x) if term.of_sine else x)
 
     return {name: [sum(map(number, entry)) for entry in entries] for name, entries in terms.items()}
-
-
-def sums(name: str, terms: Mapping[str, Mapping[str, float]]) -> Graph:
-    """A graph of numbers: output -> input -> factor."""
-    recording = Recording(name, "none")
-    inputs = {read: recording.input(read, ())[()] for read in dict.fromkeys(r for row in terms.values() for r in row)}
-    outputs = {
-        output: np.array(sum(inputs[r] * f for r, f in row.items()), dtype=object) for output, row in terms.items()
-    }
-    return recording.graph(outputs)
-
-
-def equal_names() -> Loop:
-    """A program whose scopes all have values `x` and `y`, and in which `y` is computed twice."""
-    deep = Loop("deep", "none", (sums("g", {"y": {"x": 0.5, "k": 0.25}}),), {"y": "x"}, Count(2), last=("y",))
-    rest = sums("h", {"left": {"left_before": 0.3}, "z": {"x": 0.5, "y": 0.125, "w": 0.25}})
-    inner = Loop("inner", "none", (deep, rest), {"left": "left_before", "z": "w"}, Until("left", 0.1, 6), last=("z",))
-    first = sums("first", {"y": {"x": 0.75, "u": 0.5}, "w": {"x": 0.1}, "left_before": {"u": 1.0}})
-    again = sums("again", {"y": {"y": 0.5, "z": 0.5, TURNS: 0.0625}})
-    last = sums("last", {"next": {"y": 0.5, "x": 0.25, "k": 0.125}})
-    return Loop("outer", "none", (first, inner, again, last), {"next": "x"}, Count(), ("u",), ("y", "next"))
 
 
 @pytest.mark.parametrize("constants", [{"k": 0.5}, {"k": 0.5, "x": 0.25}], ids=["k", "k, x"])

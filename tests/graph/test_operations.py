@@ -15,13 +15,12 @@ from dynagate.base import philox
 from dynagate.base.errors import ArgumentError
 from dynagate.base.philox import ROUNDS
 from dynagate.control.forward import recorded
-from dynagate.dynamics import FunctionRow, Tree
-from dynagate.dynamics.spatial import array, exp, noise, select, sqrt
+from dynagate.dynamics import Tree
+from dynagate.dynamics.spatial import array, noise, select
 from dynagate.fixedpoint.assign import WordLengths, assign_word
 from dynagate.fixedpoint.fuse import FuseError
 from dynagate.fixedpoint.models.evaluate import evaluate_integers, gather_outputs, quantize_inputs
 from dynagate.fixedpoint.models.observed_loops import Unlimited
-from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.ranges.sampled import sampled_ranges
 from dynagate.fixedpoint.wordlength.goal import Goal
 from dynagate.graph import Graph
@@ -35,47 +34,19 @@ from dynagate.hw.processor.compiler.instructions import instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.units.latencies import ROUND_CYCLES
-from dynagate.hw.units.table import ELEMENTARY, HARDWARE, OfCores
+from dynagate.hw.units.table import ELEMENTARY
 from dynagate.native.kernel import Kernel
 from dynagate.native.single import emit_single
 
+from tests.all_operations import ALL_OPERATIONS, all_operations
 from tests.benches import passes
 from tests.cuda_text import as_host_code
-
-NAME = "all_operations"
-
-
-def all_operations(tree: Tree, q: Sequence[Any], qd: Sequence[Any]) -> Any:
-    """Numbers that mean nothing: each operation of a datapath on operands that it takes, and choices between a value
-    and a number."""
-    a, b = q
-    v, w = qd
-    speed = sqrt(v * v + w * w + 0.25)
-    signed = 0.4 * a - 0.1 * b, 0.5 * w, b
-    results = [speed, -(2.0 * v)]
-    for k, (name, op) in enumerate(OPS.items()):
-        if name != "input" and not isinstance(HARDWARE[name], OfCores):
-            operands = [speed] if FIXED[name].positive else [signed[(k + j) % 3] for j in range(3)]
-            constant = [-1.0 if op.constant == "exponent" else 0.3] if op.constant else []
-            results.append(op.real(*operands[: op.arity], *constant) * (0.1 + 0.01 * k))
-    first = select(a - 1.0, sum(results[::2]), sum(results[1::2]))
-    second = select(w, select(v, a * b, 0.75), sum(results))
-    return array([first - exp(-speed), -second])
-
-
-@pytest.fixture(autouse=True)
-def function(monkeypatch: pytest.MonkeyPatch) -> FunctionRow:
-    known = FUNCTIONS["inverse_dynamics"]
-    added = FunctionRow(NAME, known.inputs[:2], known.outputs, {"plain": all_operations}, {})
-    monkeypatch.setitem(FUNCTIONS, NAME, added)
-    return added
-
 
 ARM = robots.load("two_joint_arm")
 
 
 def states(count: int) -> dict[str, np.ndarray]:
-    return Region.of(ARM).sample(NAME, count, seed=3)
+    return Region.of(ARM).sample(ALL_OPERATIONS, count, seed=3)
 
 
 def expected(inputs: dict[str, np.ndarray]) -> np.ndarray:
@@ -87,7 +58,7 @@ def expected(inputs: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def test_the_graph_has_every_operation() -> None:
-    graph = trace(ARM, NAME)
+    graph = trace(ARM, ALL_OPERATIONS)
     assert {node.op for node in graph.nodes} >= set(OPS) - {"sub", "neg", "noise", *FUSED, "normalized_reciprocal"}
     inputs = states(2000)
     assert np.allclose(evaluate(graph, inputs)["tau"], expected(inputs), rtol=1e-14, atol=1e-14)
@@ -97,19 +68,19 @@ def test_the_graph_has_every_operation() -> None:
 @pytest.mark.parametrize(("dtype", "error"), [("float32", 2e-6), ("float64", 1e-14)])
 def test_c_computes_it(dtype: str, error: float, layout: str) -> None:
     inputs = states(1003)
-    with dynagate.compile(ARM, NAME, device="cpu", dtype=dtype, layout=layout) as accelerator:
+    with dynagate.compile(ARM, ALL_OPERATIONS, device="cpu", dtype=dtype, layout=layout) as accelerator:
         got = accelerator(**inputs).tau
     exact = {key: value.astype(dtype).astype(np.float64) for key, value in inputs.items()}
     assert relative_errors(np.asarray(got, dtype=np.float64), expected(exact)).max() <= error
 
 
 def test_cuda_computes_it(tmp_path: Path) -> None:
-    graph, inputs = trace(ARM, NAME), states(70)
+    graph, inputs = trace(ARM, ALL_OPERATIONS), states(70)
     assert relative_errors(as_host_code(graph, inputs, tmp_path)["tau"], expected(inputs)).max() <= 1e-14
 
 
 def test_the_datapath_computes_it(designs: Path) -> None:
-    built = build(ARM, NAME, ii=3, goal=Goal(1e-3, fresh=16384), folder=designs)
+    built = build(ARM, ALL_OPERATIONS, ii=3, goal=Goal(1e-3, fresh=16384), folder=designs)
     assert built.design.formats.statement is not None
     assert max(built.design.formats.statement["samples"]["uniform"]["error"].values()) <= 1e-3
     passes(built.folder)
@@ -194,8 +165,8 @@ def test_a_choice_is_not_taken_for_the_side_that_random_states_take() -> None:
     def rarely(tree: Tree, q: Sequence[Any], qd: Sequence[Any]) -> Any:
         return array([select(q[0] - 1e6, qd[0], qd[1]), select(1e6 - q[0], qd[0], qd[1])])
 
-    FUNCTIONS[NAME].forms["plain"] = rarely
-    result = evaluate(trace(ARM, NAME), {"q": [[2e6, 0.0], [0.0, 0.0]], "qd": [[1.0, 2.0]] * 2})["tau"]
+    FUNCTIONS[ALL_OPERATIONS].forms["plain"] = rarely
+    result = evaluate(trace(ARM, ALL_OPERATIONS), {"q": [[2e6, 0.0], [0.0, 0.0]], "qd": [[1.0, 2.0]] * 2})["tau"]
     assert result.tolist() == [[1.0, 2.0], [2.0, 1.0]]
 
 

@@ -19,7 +19,7 @@ from dynagate.graph.weights import VJP, vjp, weight_of
 from dynagate.integrators.methods import method_of
 from dynagate.native.loop import LoopKernel
 
-from tests.graph.test_nested_loops import equal_names, sums
+from tests.small_loops import equal_names, sums
 
 ARM, IIWA = robots.load("two_joint_arm"), robots.load("iiwa14")
 BATCH, TURNS, STEP = 5, 4, 1e-6

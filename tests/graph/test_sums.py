@@ -14,7 +14,7 @@ from dynagate.native.program import program
 from dynagate.native.sums import chained, fusable
 
 from tests import tolerances
-from tests.graph.test_graph import traced
+from tests.expressions import traced
 from tests.samples import inputs_of, states
 
 

@@ -302,8 +302,8 @@ def designs(folder: Path) -> Draw:
     from dynagate.host.words import pack_inputs, unpack_outputs
 
     from tests.designs import resealed
-    from tests.hw.test_hostile_designs import KINDS as DESIGNS
-    from tests.hw.test_hostile_designs import text_of
+    from tests.hostile.designs import KINDS as DESIGNS
+    from tests.hostile.designs import text_of
 
     contents = {kind: json.loads(text_of(kind)) for kind in DESIGNS}
 

@@ -33,7 +33,7 @@ from dynagate.hw.rtl.axi import Axi
 from dynagate.sim.verilate import SimulationError
 
 from tests.designs import plant, relisted, resealed
-from tests.project.test_package import PACKAGE, imports, modules
+from tests.modules import PACKAGE, imports, modules
 
 FUNCTION = "mass_matrix"
 

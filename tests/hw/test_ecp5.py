@@ -15,17 +15,13 @@ import pytest
 from amaranth.hdl import Const, Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate import Function, Robot, build, robots
+from dynagate import Robot, build, robots
 from dynagate.base.process import run
 from dynagate.design.files import DesignError, load
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
-from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.fixedpoint.wordlength.goal import MULT18X18, Goal
-from dynagate.host.devices import StreamDevice
-from dynagate.host.drivers import ShellSession
 from dynagate.host.links import DeviceError
-from dynagate.host.uart_link import UartLink
 from dynagate.hw import boards
 from dynagate.hw.boards import pll
 from dynagate.hw.designs import Design
@@ -40,14 +36,13 @@ from dynagate.hw.units.mult18x18 import Ecp5
 from dynagate.hw.units.multiply import DspTarget, Multiply
 from dynagate.robot import Joint, Link
 from dynagate.sim.cells import models
-from dynagate.sim.line import SimulatedBoard, netlist_library
 from dynagate.sim.runner import UnitCase, run_unit_bench
 
-from tests.hw.test_units import pairs
-from tests.processor.test_processor_boards import TINY
+from tests.board_programs import TINY
+from tests.netlist_board import check_netlist
+from tests.operands import pairs
 
 ULX3S = boards.load("ulx3s")
-STATES = 64
 
 
 @pytest.fixture(scope="module")
@@ -296,36 +291,6 @@ def test_the_command_assumes_the_clock_that_it_routes_for_first() -> None:
 
 
 # the netlist
-
-
-def check_netlist(built: Design, netlist: Path, clocks: int, family: str = "ecp5") -> None:
-    """Check that a netlist behind its serial pins computes the integers."""
-    with SimulatedBoard(netlist_library(netlist, family), clocks) as board, opened(built, board.path) as accelerator:
-        check_accelerator(built, accelerator)
-
-
-def check_accelerator(built: Design, accelerator: Function) -> None:
-    """Check that a device computes the integers of `STATES` states."""
-    states = built.region.sample(built.graph.name, STATES, 3)
-    states = {name: np.clip(value.astype(np.float32), *bounds(built, name)) for name, value in states.items()}
-    results = accelerator(**states)
-    expected = evaluate(built.formatted, states)
-    assert not expected.overflow.all()
-    for name, value in expected.outputs.items():
-        words = value.astype(np.float32)
-        words[expected.overflow] = np.nan
-        np.testing.assert_array_equal(getattr(results, name), words)
-
-
-def bounds(built: Design, name: str) -> np.ndarray:
-    """Lowest and highest value of each entry of an input."""
-    (port,) = (port for port in built.graph.inputs if port.name == name)
-    return np.array([built.formatted.bounds[i] for i in port.nodes]).T.astype(np.float32)
-
-
-def opened(built: Design, path: str) -> Function:
-    link = UartLink(path, built.design, timeout=60.0)
-    return Function(StreamDevice(ShellSession(built.design, link).driver()))
 
 
 def netlist_of(built: Design, folder: Path) -> dict[str, int]:

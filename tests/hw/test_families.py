@@ -29,10 +29,10 @@ from dynagate.sim.cells import MODELS, models, netlist_texts
 from dynagate.sim.line import SimulatedBoard, netlist_library
 from dynagate.sim.verilate import shell_library
 
-from tests.hw.test_ecp5 import check_accelerator, check_netlist
-from tests.processor.test_processor_boards import ARM, TINY
-from tests.processor.test_processor_boards import build as build_program
-from tests.processor.test_processor_boards import check as check_program
+from tests.board_programs import ARM, TINY
+from tests.board_programs import build as build_program
+from tests.board_programs import check as check_program
+from tests.netlist_board import check_accelerator, check_netlist
 
 FREE_BOARDS = [name for name in boards.names() if not toolchain(boards.load(name)).has_project]
 OTHERS = [name for name in FREE_BOARDS if boards.load(name).flow != "ecp5"]

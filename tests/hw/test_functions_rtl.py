@@ -12,9 +12,8 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.plan.plan import Stages
 
 from tests.benches import passes, passes_in_verilator
-from tests.robots import floating_robot, random_robot
+from tests.robots import PRISMATIC_SEED, floating_robot, random_robot
 
-PRISMATIC_SEED = 35
 ROBOTS = ("two_joint_arm", "iiwa14", "hyq", "floating", "prismatic")
 INTERVALS = {
     "two_joint_arm": (1, 5, 64),

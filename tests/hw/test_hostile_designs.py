@@ -8,47 +8,25 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Axi, Region, robots
+from dynagate import Region, robots
 from dynagate.design import files
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import ChosenFormats, DesignRecord
-from dynagate.design.files import DesignError, load, top_files
+from dynagate.design.design import DesignRecord
+from dynagate.design.files import DesignError, load
 from dynagate.design.program import PROGRAM, program_digest
-from dynagate.fixedpoint.assign import assign
-from dynagate.forces.options import AlgorithmOptions
 from dynagate.host.links import DeviceError
 from dynagate.host.words import StreamWords, pack_inputs, unpack_outputs
-from dynagate.hw.build import describe
-from dynagate.hw.plan.plan import plan
-from dynagate.integrators.turn import graph_of
 
 from tests.designs import functions_of, resealed
+from tests.hostile.designs import KINDS, text_of
 
 Content = dict[str, Any]
-KINDS: dict[str, tuple[str, Axi, dict[str, Any]]] = {
-    "shell": ("inverse_dynamics", Axi(32), {}),
-    "functions": ("mass_matrix,inverse_dynamics", Axi(64, choice=True), {}),
-    "ring": ("rollout", Axi(32, words="fixed"), {"dt": 1e-3}),
-    "links": ("inverse_dynamics", Axi(128), {}),
-}
-
-
-@cache
-def text_of(kind: str) -> str:
-    """design.json of the two-joint arm."""
-    (function, axi, options), arm = KINDS[kind], robots.load("two_joint_arm")
-    arm = arm.with_variable("forearm") if kind == "links" else arm
-    region, algorithm = Region.of(arm), AlgorithmOptions(**options)
-    planned = plan(assign(graph_of(arm, function, algorithm), region), 8)
-    design = describe(arm, region, planned, ChosenFormats(24), algorithm.as_dict(), axi)
-    return json.dumps(design.to_json() | {"files": dict.fromkeys([*sorted(top_files(design)), "files.f"], "")})
 
 
 def change(*path: str | int, to: Any) -> Callable[[Content], None]:

@@ -17,8 +17,8 @@ from pynqmetadata.frontends import Metadata
 from pynqmetadata.views.runtime.runtime_metadata_parser import RuntimeMetadataParser
 
 from tests import tcl
+from tests.hostile.texts import ONE_LINE
 from tests.projects import FUNCTION, SCRIPTS, VENDOR, designed, designed_for, project
-from tests.robot.test_untrusted import ONE_LINE
 from tests.tcl import TclError
 from tests.vivado import Vivado
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -37,13 +36,14 @@ from dynagate.sim.runner import Icarus, run_module
 from dynagate.sim.sources import SimulationError
 from dynagate.sim.verify import Verified, verify
 
+from tests.benches import icarus
+from tests.benches import run_script as plain
 from tests.designs import functions_of, plant
 
 ARM = robots.load("two_joint_arm")
 FILES = (*bench_texts_of("datapath"), *bench_vectors_of("datapath"))
 SHELL = ("sh", "head", "grep", "mktemp", "rm", "cp", "dirname", "cat")
 LONG = pytest.mark.long
-icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +54,6 @@ def built(designs: Path) -> Design:
 @pytest.fixture
 def copied(built: Design, tmp_path: Path) -> Path:
     return shutil.copytree(built.folder, tmp_path / "design")
-
-
-def plain(folder: Path, *, script: str = "verify.sh", **variables: str) -> subprocess.CompletedProcess[str]:
-    """The one command of a machine with Icarus alone."""
-    command = ["sh", str(folder / BENCH / script)]
-    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **variables}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
 
 
 STILL = "module still (input wire clk, output wire [7:0] o);\n  assign o = 8'd7;\nendmodule\n"

@@ -17,7 +17,7 @@ from dynagate.envs.batch import EnvBatch
 from dynagate.envs.task import Task
 from dynagate.forces import Plane, Point
 
-from tests.motion.test_contact_forces import LEG
+from tests.jointed_bodies import LEG
 
 gymnasium = pytest.importorskip("gymnasium")
 

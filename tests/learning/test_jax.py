@@ -26,7 +26,7 @@ from jax.test_util import check_grads  # noqa: E402
 
 from tests import sharded  # noqa: E402
 from tests.fuzz.shards import REFUSED as DIFFERS  # noqa: E402
-from tests.motion.test_solved_gradients import ball  # noqa: E402
+from tests.jointed_bodies import ball  # noqa: E402
 from tests.robots import hopper  # noqa: E402
 
 ARM = robots.load("two_joint_arm")

@@ -16,24 +16,11 @@ from dynagate.base.errors import ArgumentError
 from dynagate.forces import CompliantContact, Contact, Damping, Friction, Limits, Point, Servo
 from dynagate.forces.contact import ContactError
 from dynagate.integrators import RigidContact
-from dynagate.robot import Joint, Link
 
+from tests.jointed_bodies import HIP, LEG
 from tests.rebuilt import rebuilt
 
 DT, STEPS = 2e-3, 12
-TRUNK = ((0.02, 0.0, 0.0), (0.0, 0.03, 0.0), (0.0, 0.0, 0.04))
-ROD = ((2e-3, 0.0, 0.0), (0.0, 2e-3, 0.0), (0.0, 0.0, 1e-3))
-ACROSS = (0.0, 1.0, 0.0)
-HIP = Joint("hip", "revolute", axis=ACROSS, translation=(0.0, 0.0, -0.05), lower=-1.5, upper=1.5, damping=0.1)
-KNEE = Joint("knee", "revolute", axis=ACROSS, translation=(0.0, 0.0, -0.2), lower=-2.5, upper=-0.1, damping=0.3)
-LEG = Robot(
-    "leg",
-    (
-        Link("trunk", -1, Joint("free", "floating"), 2.0, (0.01, 0.0, 0.02), TRUNK),
-        Link("thigh", 0, HIP, 0.5, (0.0, 0.0, -0.1), ROD),
-        Link("shank", 1, KNEE, 0.3, (0.0, 0.0, -0.1), ROD),
-    ),
-)
 FOOT = Point("shank", (0.0, 0.0, -0.2))
 GROUND = RigidContact(
     [FOOT, Point("trunk", (0.1, 0.1, -0.05)), Point("trunk", (-0.1, 0.0, -0.05))],

@@ -27,8 +27,7 @@ from dynagate.integrators.implicit.contact import contact_loop
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Joint, Link
 
-from tests.dynamics.test_compliance import pair
-from tests.dynamics.test_constrained import FEET, LOCAL
+from tests.constrained_robots import FEET, LOCAL, pair
 from tests.fuzz.contacts import Scene
 from tests.kkt import OfRobot
 from tests.oracle import pinocchio_of

@@ -42,7 +42,8 @@ from dynagate.integrators.step import step_graph
 from dynagate.integrators.turn import graph_of
 
 from examples.papers.position_based.drag_points import drag_points
-from tests.dynamics.test_mimic import hand, read
+from tests.mimic_hand import hand
+from tests.mimic_hand import read_hand as read
 from tests.robots import floating_robot, hopper
 
 DT = 0.01

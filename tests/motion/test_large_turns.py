@@ -9,7 +9,7 @@ import pytest
 from dynagate import Region, Robot, Rollout, integrate, neutral
 from dynagate.dynamics.configuration import advance
 
-from tests.graph.test_derivatives import floating
+from tests.robots import floating
 
 ANGLES = [0.0, 1e-160, 1e-9, 0.3, 0.4999, 0.5001, 1.5, 3.0, np.pi, 4.0, 2.0 * np.pi, 20.0, 4.0 * np.pi, 1e5]
 

@@ -10,7 +10,7 @@ from dynagate import Rollout, robots
 from dynagate.base.errors import Error
 from dynagate.bench.mujoco_peer import MujocoRollout, model_text
 
-from tests.graph.test_loops import states_of
+from tests.small_loops import states_of
 
 
 @pytest.mark.parametrize("name", ["two_joint_arm", "iiwa14"])

@@ -12,25 +12,13 @@ from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.configuration import difference, integrate, neutral
 from dynagate.forces import Damping, Drag, Force, Friction, Servo
 from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
-from dynagate.robot import Joint, Link
+from dynagate.robot import Joint
 from scipy.spatial.transform import Rotation
 
 from examples.papers.position_based.integrator import PositionBased
-from tests.motion.test_variational_joints import body, forces_on, start
-from tests.motion.test_variational_joints import robot as tumbler
+from tests.jointed_bodies import body, forces_on, pendulum, start, tumbler, with_joint
 
 TIGHT = {"tolerance": 1e-11}
-
-
-def pendulum(armature: float = 0.0) -> Robot:
-    """A ball joint, with a joint on it that turns about an oblique axis."""
-    joint = Joint("to_upper", "spherical", axis=(0.0, 0.0, 1.0), damping=0.2, armature=armature)
-    lower = body("lower", 0, "revolute", (0.6, 0.0, 0.8))
-    return Robot("pendulum", (_with(body("upper", -1, "spherical"), joint), lower))
-
-
-def _with(link: Link, joint: Joint) -> Link:
-    return Link(link.name, link.parent, joint, link.mass, link.com, link.inertia)
 
 
 def poses(robot: Robot, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -161,7 +149,7 @@ def test_equal_to_the_paper_s_loops(name: str) -> None:
 def _free(robot: Robot) -> Robot:
     """Without its damper."""
     first, *others = robot.links
-    return Robot(robot.name, (_with(first, Joint("to_upper", "spherical", axis=(0.0, 0.0, 1.0))), *others))
+    return Robot(robot.name, (with_joint(first, Joint("to_upper", "spherical", axis=(0.0, 0.0, 1.0))), *others))
 
 
 def test_what_order_3_refuses() -> None:
@@ -170,7 +158,7 @@ def test_what_order_3_refuses() -> None:
     with pytest.raises(ArgumentError, match="search 'lm' at order 3, which has no energy; expected None"):
         PositionBasedIntegrator(order=3, search="lm")
     joint = Joint("free", "floating", axis=(0.0, 0.0, 1.0), armature=0.1)
-    rotor = Robot("rotor", (_with(body("trunk", -1, "floating"), joint),))
+    rotor = Robot("rotor", (with_joint(body("trunk", -1, "floating"), joint),))
     with pytest.raises(ArgumentError, match=r"joint 'free' of robot 'rotor' is floating and has armature 0.1; positio"):
         Rollout(rotor, steps=1, dt=0.01, integrator=PositionBasedIntegrator(order=3))
 

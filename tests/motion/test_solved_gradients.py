@@ -19,7 +19,7 @@ from dynagate.integrators.implicit.variational_method import VariationalIntegrat
 from dynagate.integrators.motion import Integrator, Motion
 from dynagate.robot import Joint, Link
 
-from tests.motion import test_variational_joints as joints
+from tests.jointed_bodies import action, ball
 from tests.played_card import play_card
 
 TIGHT = {
@@ -72,12 +72,6 @@ def slopes(rollout: Rollout, **inputs: Any) -> list[tuple[np.ndarray, np.ndarray
     return results
 
 
-def ball() -> Robot:
-    """A ball joint and a joint that turns about an oblique axis."""
-    links = (joints.body("upper", -1, "spherical"), joints.body("lower", 0, "revolute", (0.6, 0.0, 0.8)))
-    return Robot("ball", links, gravity=(0.3, -0.2, -9.0))
-
-
 @pytest.mark.parametrize("method", ["variational", pytest.param("position_based", marks=pytest.mark.long), "order 3"])
 def test_gradients_are_the_slopes_of_motions(method: str) -> None:
     robot = ball() if method == "variational" else arm()
@@ -109,7 +103,7 @@ def test_devices_agree(method: str, device: str, tmp_path: Path, monkeypatch: py
 
 def test_a_step_by_the_implicit_function_theorem_in_numpy() -> None:
     """The weights of a step's torques are dt μ with μᵀ ∂p/∂q⁺ = λᵀ, where p is the momentum at its begin: minus the
-    derivative of the action, whose mixed ones are differences of `joints.action`."""
+    derivative of the action, whose mixed ones are differences of `action`."""
     robot, dt, h = ball(), 0.02, 2e-3
     rollout = Rollout(robot, steps=2, dt=dt, integrator=TIGHT["variational"], device="numpy")
     random, tau = np.random.default_rng(1), np.zeros((2, robot.nv))
@@ -121,7 +115,7 @@ def test_a_step_by_the_implicit_function_theorem_in_numpy() -> None:
         """∂²action/∂q∂q⁺ along μ and this direction, by a step of a h."""
         four = [(r * s, a * h * r * mu, a * h * s * along) for r in (1, -1) for s in (1, -1)]
         ends = ((sign, integrate(robot, motion.q[1], u), integrate(robot, motion.q[2], w)) for sign, u, w in four)
-        return sum(sign * joints.action(robot, q, after, dt) for sign, q, after in ends) / (2.0 * a * h) ** 2
+        return sum(sign * action(robot, q, after, dt) for sign, q, after in ends) / (2.0 * a * h) ** 2
 
     size = np.abs(mu).max()
     mu /= size

@@ -23,17 +23,17 @@ from dynagate.integrators.implicit.contact import axes_of
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import step_graph
 
-from tests.dynamics.test_mimic import hand, ratios, read
-from tests.graph.test_derivatives import floating
-from tests.graph.test_loops import check_linearization
-from tests.motion.test_position_based_joints import pendulum
-from tests.motion.test_rollout_gradients import check_gradient
+from tests.jointed_bodies import pendulum
+from tests.mimic_hand import hand, ratios
+from tests.mimic_hand import read_hand as read
+from tests.mjcf_robots import ARM_MJCF as MJCF_ARM
+from tests.mjcf_robots import TREE_MJCF as TREE
+from tests.mjcf_robots import in_mujoco, read_mjcf
 from tests.oracle import pinocchio_of
-from tests.robot.test_mjcf import ARM as MJCF_ARM
-from tests.robot.test_mjcf import TREE, in_mujoco
-from tests.robot.test_mjcf import read as read_mjcf
-from tests.robots import DATA
+from tests.robots import DATA, floating
+from tests.rollout_gradients import check_gradient
 from tests.samples import states
+from tests.small_loops import check_linearization
 
 DT = 0.02
 BAXTER = "baxter_description/urdf/baxter.urdf"

@@ -5,72 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from dynagate import Robot, Rollout, evaluate, trace
-from dynagate.dynamics import Tree
-from dynagate.dynamics.configuration import difference, integrate, neutral
-from dynagate.forces import CompliantContact, Damping, Force, Friction, Now, Plane, Point, Servo
+from dynagate.dynamics.configuration import difference, integrate
+from dynagate.forces import Now
 from dynagate.integrators.implicit.variational_method import VariationalIntegrator
-from dynagate.robot import Joint, Link
 
+from tests.jointed_bodies import action, forces_on, start, tumbler
 from tests.played_card import play_card
 
 TIGHT = VariationalIntegrator(tolerance=1e-12)
-
-
-def body(name: str, parent: int, kind: str, axis: tuple[float, float, float] = (0.0, 0.0, 1.0)) -> Link:
-    place = (0.0, 0.0, 0.0) if parent < 0 else (0.2, -0.1, 0.3)
-    joint = Joint(f"to_{name}", kind, axis=axis, translation=place)
-    inertia = ((0.06, 0.002, 0.001), (0.002, 0.05, -0.003), (0.001, -0.003, 0.04))
-    return Link(name, parent, joint, 1.5, (0.05, 0.1, -0.15), inertia)
-
-
-@cache
-def robot(*, gravity: bool = True, satellite: bool = False) -> Robot:
-    """A body that floats, a ball joint on it, and a joint that turns about an oblique axis. satellite: and a body that
-    moves freely beside the ball."""
-    links = (
-        body("trunk", -1, "floating"),
-        body("upper", 0, "spherical"),
-        body("lower", 1, "revolute", (0.6, 0.0, 0.8)),
-    )
-    links += (body("satellite", 1, "floating"),) if satellite else ()
-    return Robot("tumbler", links, gravity=(0.3, -0.2, -9.0) if gravity else (0.0, 0.0, 0.0))
-
-
-def start(of: Robot, seed: int = 0, speed: float = 1.5) -> tuple[np.ndarray, np.ndarray]:
-    random = np.random.default_rng(seed)
-    return integrate(of, neutral(of), 0.5 * random.normal(size=of.nv)), speed * random.normal(size=of.nv)
-
-
-def logarithm(rotation: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """The twist (ω, v) of a displacement, by the series of V⁻¹ = log(R) / (R - 1)."""
-    angle = np.arccos(np.clip(0.5 * (np.trace(rotation) - 1.0), -1.0, 1.0))
-    skew = (rotation - rotation.T) * (0.5 * angle / np.sin(angle) if angle > 1e-9 else 0.5)
-    half = 0.5 * angle
-    curved = (1.0 - half / np.tan(half)) / angle**2 if angle > 1e-4 else 1.0 / 12.0 + angle**2 / 720.0
-    inverse = np.eye(3) - 0.5 * skew + curved * (skew @ skew)
-    return np.array([skew[2, 1], skew[0, 2], skew[1, 0], *(inverse @ shift)])
-
-
-def action(of: Robot, q0: np.ndarray, q1: np.ndarray, dt: float) -> float:
-    """L_d of Equation 9 from the poses of the links at both ends."""
-    tree, total = Tree(of).unreduced, 0.0
-    ends = [Now(of, q.tolist(), [0.0] * of.nv, dt).poses for q in (q0, q1)]
-    for inertia, (r0, p0), (r1, p1) in zip(tree.inertias, *ends, strict=True):
-        r0, p0, r1, p1 = (np.array(x, dtype=float) for x in (r0, p0, r1, p1))
-        first, second = (np.array(x, dtype=float) for x in (inertia.first, inertia.second))
-        w, v = np.split(logarithm(r0.T @ r1, r0.T @ (p1 - p0)), 2)
-        about = np.trace(second) * np.eye(3) - second
-        total += (0.5 * w @ about @ w + v @ np.cross(w, first) + 0.5 * inertia.mass * (v @ v)) / dt
-        fallen = inertia.mass * (p0 + p1) + (r0 + r1) @ first
-        total += 0.5 * dt * np.array(of.gravity) @ fallen
-    return total
 
 
 def slope(function: Callable[[float], float], h: float = 2e-4) -> float:
@@ -86,7 +34,7 @@ def run(of: Robot, steps: int, dt: float, method: Any = TIGHT, device: str = "cp
 
 
 def test_steps_are_stationary_points_of_the_action() -> None:
-    of, dt = robot(satellite=True), 0.02
+    of, dt = tumbler(satellite=True), 0.02
     before, here, after = run(of, 3, dt, device="numpy").q[1:]
     momentum = 0.0
     for unit in np.eye(of.nv):
@@ -102,7 +50,7 @@ def test_steps_are_stationary_points_of_the_action() -> None:
 
 def test_momenta_in_free_flight_stay() -> None:
     """The discrete momentum of all motions of the whole robot in space, which Noether's theorem keeps."""
-    of, dt = robot(gravity=False), 0.02
+    of, dt = tumbler(gravity=False), 0.02
     q = run(of, 40, dt).q
     kept = []
     for k in (1, 20, 40):
@@ -119,7 +67,7 @@ def test_momenta_in_free_flight_stay() -> None:
 
 
 def test_energy_stays_in_free_flight() -> None:
-    of = robot(gravity=False)
+    of = tumbler(gravity=False)
     graph = trace(of, "kinetic_energy")
 
     def drift(method: Any) -> float:
@@ -131,17 +79,8 @@ def test_energy_stays_in_free_flight() -> None:
     assert drift("semi_implicit_euler") < 0.03
 
 
-def forces_on(of: Robot) -> list[Force]:
-    return [
-        Damping(0.3),
-        Friction(0.2, 0.3),
-        Servo(20.0, 0.5, joints=("to_lower",), target=tuple([0.2] * of.nv)),
-        CompliantContact([Point("upper", (0.0, 0.0, 0.2))], [Plane((0.0, 0.0, 1.0), 3.0)], 5.0, speed=1.0),
-    ]
-
-
 def test_order_under_forces_beside_small_explicit_steps() -> None:
-    of, time = robot(), 0.2
+    of, time = tumbler(), 0.2
     forces = forces_on(of)
     exact = run(of, 1600, time / 1600, "rk2", every=1600, forces=forces).q[-1]
     errors = []
@@ -154,7 +93,7 @@ def test_order_under_forces_beside_small_explicit_steps() -> None:
 
 def test_devices_and_guesses_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     play_card(monkeypatch, tmp_path)
-    of = robot()
+    of = tumbler()
     reference = run(of, 6, 0.01, VariationalIntegrator(guess=2, tolerance=1e-12), "numpy")
     np.testing.assert_allclose(np.linalg.norm(reference.q[:, 3:7], axis=-1), 1.0, atol=1e-14)
     np.testing.assert_allclose(0.01 * reference.qd[1:], difference(of, reference.q[:-1], reference.q[1:]), atol=1e-12)
@@ -165,7 +104,7 @@ def test_devices_and_guesses_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_step_is_solved_where_damping_is_larger_than_inertia() -> None:
     """A light gripper with a heavy damper in its joint: half a step of damping belongs to the factor of M."""
-    of, dt = robot(), 0.005
+    of, dt = tumbler(), 0.005
     lower = of.links[-1]
     of = replace(of, links=(*of.links[:-1], replace(lower, joint=replace(lower.joint, damping=4e3))))
     got = run(of, 20, dt)
@@ -173,7 +112,7 @@ def test_a_step_is_solved_where_damping_is_larger_than_inertia() -> None:
 
 
 def test_a_ball_that_turns_too_far_in_a_step_is_told() -> None:
-    of = robot()
+    of = tumbler()
     q0, qd0 = start(of)
     qd0 = np.stack([qd0, qd0])
     qd0[1, 6:9] = 80.0

@@ -26,8 +26,8 @@ from dynagate.native.loop import LoopKernel
 from dynagate.operators.on_card import Framework, backward, forward
 from dynagate.operators.rollouts import RolloutOperator
 
-from tests.graph.test_loops import accumulated_roots, robot_of, square_root, states_of, swapping
 from tests.played_card import ON_HOST, OnGpu, live, needs_nvcc, play_card
+from tests.small_loops import accumulated_roots, robot_of, square_root, states_of, swapping
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from dynagate.native.program import TRIG, KernelStep, program
 from dynagate.native.watched import watched
 
 from tests import tolerances
-from tests.graph.test_graph import traced
+from tests.expressions import traced
 from tests.samples import inputs_of, states
 
 ROOT = Path(__file__).parents[2]

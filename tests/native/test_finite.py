@@ -14,7 +14,7 @@ from dynagate import Region, robots
 from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.native.kernel import Kernel
 
-from tests.graph.test_graph import traced
+from tests.expressions import traced
 from tests.samples import inputs_of, states
 
 

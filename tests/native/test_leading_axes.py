@@ -13,8 +13,8 @@ from dynagate import Policy, Region, Rollout, robots
 from dynagate.control import Cost
 from dynagate.host import Opened
 
+from tests.core_programs import SMALL
 from tests.played_card import play_card
-from tests.processor.test_processor import SMALL
 
 ARM = robots.load("two_joint_arm")
 STEPS = 2

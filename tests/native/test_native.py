@@ -36,7 +36,7 @@ from dynagate.native.kernel import Kernel
 from dynagate.native.loop import emit_loop
 
 from tests import tolerances
-from tests.graph.test_graph import traced
+from tests.expressions import traced
 from tests.robots import floating_robot
 from tests.samples import inputs_of, states
 

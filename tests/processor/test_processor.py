@@ -57,26 +57,19 @@ from dynagate.hw.request import DesignRequest
 from dynagate.hw.rtl.axi import Axi
 from dynagate.sim.runner import UnitCase, run_unit_bench
 
+from tests.all_operations import ALL_OPERATIONS
+from tests.all_operations import function as all_operations  # noqa: F401
+from tests.core_programs import ARM, PAUSES, SMALL, build, check, check_under_pauses, states_of
 from tests.designs import functions_of
 from tests.failing_links import check_closed_on_failure
-from tests.graph.test_operations import NAME as ALL_OPERATIONS
-from tests.graph.test_operations import function as all_operations  # noqa: F401
 from tests.holes import punch
 from tests.replays import by_result
 from tests.robots import floating_robot
-
-ARM = robots.load("two_joint_arm")
-SMALL = Core(units=2, place_bits=7, program_bits=10, lookup_memories=4)
-"""The core of these tests, compiled once."""
 
 
 def formatted_of(robot: Robot, function: str, policy: Policy | None = None, **options: Any) -> FormattedGraph:
     policy = policy or Policy(samples=512)
     return assign(trace(robot, function, **options), Region.of(robot, velocity=5.0), policy)
-
-
-def states_of(graph: Any, robot: Robot, count: int, seed: int = 1) -> dict[str, np.ndarray]:
-    return Region.of(robot, velocity=5.0).states(graph, count, seed, "uniform")
 
 
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "forward_dynamics_vjp"])
@@ -241,12 +234,6 @@ def test_the_unit_equals_the_integers(word: int, units: Path) -> None:
     run_unit_bench("multiply_add", {"unit": UnitCase(MultiplyAdd(core), inputs, outputs)}, units)
 
 
-def build(robot: Robot, function: str, folder: Path, **options: Any) -> Design:
-    options.setdefault("policy", Policy(samples=256))
-    options |= functions_of(function)
-    return dynagate.build(robot, units=SMALL, region=Region.of(robot, velocity=5.0), folder=folder, **options)  # type: ignore[return-value]
-
-
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Design]:
     folder = tmp_path_factory.mktemp("programs")
@@ -256,20 +243,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Design]:
         "iiwa14": build(robots.load("iiwa14"), "inverse_dynamics", folder),
         "friction": build(ARM, "forward_dynamics", folder, forces=[Friction(0.5)]),
     }
-
-
-def check(accelerator: dynagate.Function, built: Design, count: int = 40, seed: int = 1) -> int:
-    """The core's results of random states equal the integers; returns how many overflowed."""
-    inputs = states_of(built.graph, built.robot, count, seed)
-    got = accelerator(**inputs)
-    with dynagate.open(built, device="fixed") as integers:
-        expected = integers(**inputs)
-    for port in built.graph.outputs:
-        own, theirs = getattr(got, port.name), getattr(expected, port.name)
-        np.testing.assert_array_equal(own, theirs)
-        assert np.isnan(own[got.overflow]).all()
-    np.testing.assert_array_equal(got.overflow, expected.overflow)
-    return int(got.overflow.sum())
 
 
 @pytest.fixture
@@ -287,18 +260,6 @@ def test_the_core_equals_the_integers_program_after_program(
         overflows = check(accelerator, programs[name], seed=len(name))
         assert (overflows > 0) == (name == "overflowing")
     assert accelerator.transfer.per_sample <= programs["arm"].hardware.schedule.cycles_per_sample
-
-
-PAUSES = [(0.9, 0.0), (0.0, 0.98), (0.5, 0.5)]
-"""Chances of a pause in a cycle, before words and behind them."""
-
-
-def check_under_pauses(first: Design, second: Design, pauses: tuple[float, float]) -> None:
-    """A program some of whose values overflow, and then another one in the same core."""
-    with dynagate.open(first, pauses=pauses, seed=3) as accelerator:
-        assert check(accelerator, first, 12) > 0
-        accelerator.load(second)
-        assert check(accelerator, second, 12) == 0
 
 
 @pytest.mark.parametrize("pauses", PAUSES)

@@ -6,13 +6,11 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import dynagate
-import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import Function, Policy, Region, Robot, robots
+from dynagate import Robot
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.design.files import DesignError
@@ -20,7 +18,6 @@ from dynagate.design.words import FIXED, PER_BATCH
 from dynagate.host.links import DeviceError
 from dynagate.hw import boards
 from dynagate.hw.boards import pll
-from dynagate.hw.designs import Design
 from dynagate.hw.processor.board import BoardCores, cores_of
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.rtl.core import CoreWithProgram
@@ -29,31 +26,8 @@ from dynagate.hw.targets.project import write_core_project
 from dynagate.hw.targets.synth import synthesize_modules
 from dynagate.sim.line import SimulatedBoard, cores_library, netlist_library
 
+from tests.board_programs import ARM, TINY, build, check
 from tests.robots import random_urdf
-
-ARM = robots.load("two_joint_arm")
-TINY = Core(units=2, word=18, place_bits=6, program_bits=8, output_bits=3, input_bits=4)
-"""A core whose netlist is soon made."""
-
-
-def build(robot: Robot, function: str, core: Core, folder: Path, **options: Any) -> Design:
-    policy = Policy(word=core.word, samples=256, **options)
-    return dynagate.build(
-        robot, function, units=core, region=Region.of(robot, velocity=5.0), folder=folder, policy=policy
-    )
-
-
-def check(accelerator: Function, built: Design, count: int, seed: int = 1) -> int:
-    """The results of random states equal the integers; returns how many overflowed."""
-    inputs = Region.of(built.robot, velocity=5.0).states(built.graph, count, seed, "uniform")
-    got = accelerator(**inputs)
-    with dynagate.open(built, device="fixed") as integers:
-        expected = integers(**inputs)
-    np.testing.assert_array_equal(got.overflow, expected.overflow)
-    for port in built.graph.outputs:
-        own, theirs = getattr(got, port.name), getattr(expected, port.name)
-        np.testing.assert_array_equal(own[~got.overflow], theirs[~got.overflow])
-    return int(got.overflow.sum())
 
 
 def test_programs_over_a_serial_line(tmp_path: Path) -> None:

@@ -33,11 +33,8 @@ from dynagate.hw.request import DesignRequest
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.units.floating import BINARY32, from_floating, point_out_of
 
+from tests.core_programs import ARM, FLOATS, PAUSES, SMALL, check, check_under_pauses, states_of
 from tests.designs import functions_of
-from tests.processor.test_processor import ARM, PAUSES, SMALL, check, check_under_pauses, states_of
-
-FLOATS = replace(SMALL, floats=1)
-"""The core of these tests, compiled once."""
 
 
 def build(function: str, folder: Path, **options: Any) -> Design:

@@ -19,7 +19,6 @@ from dynagate.control.chip import calls_of
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import CostGraphs, Input
-from dynagate.control.ilqr import IlqrOptions
 from dynagate.control.known import check_solved, stable_step
 from dynagate.control.last_knot import unit_of_last
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
@@ -47,18 +46,9 @@ from dynagate.hw.processor.isa.shape import LOAD, STORE, Core
 from dynagate.robot import Robot
 
 from tests.replays import replayed_turn
+from tests.solver_programs import ARM, COST, ILQR, MPPI, WORD, draws, problems
 
-ARM = robots.load("two_joint_arm")
-COST = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
-OPTIONS = IlqrOptions(6, StepOptions(0.02), 20, 1e-4, 1e-7, 1.0)
-WORD = 27
 CORE = Core(units=4, word=WORD, angle_bits=3, turn_bits=8, saturates=1)
-
-
-def problems(robot: Robot, batch: int, seed: int) -> dict[str, Any]:
-    random = np.random.default_rng(seed)
-    q, goal, guess = random.uniform(-1.0, 1.0, (3, batch, robot.nv))
-    return {"q": q, "qd": 0.0 * q, "goal": goal, "guess": guess}
 
 
 def formatted_loop(solver: ChipIlqr, batch: int = 12) -> FormattedLoop:
@@ -70,7 +60,7 @@ def formatted_loop(solver: ChipIlqr, batch: int = 12) -> FormattedLoop:
 
 @pytest.fixture(scope="module")
 def solver() -> ChipIlqr:
-    return ChipIlqr.of(ARM, COST, OPTIONS)
+    return ChipIlqr.of(ARM, COST, ILQR)
 
 
 @pytest.fixture(scope="module")
@@ -133,13 +123,6 @@ SAMPLING: dict[str, int] = {
     **{"units": 4, "word": WORD, "angle_bits": 3, "saturates": 1},
     **{"exp_bits": 6, "exp_whole": 2, "noise": 1},
 }
-MPPI = MppiOptions(6, StepOptions(0.02), 9, 0.3, np.array([1.0, 0.1]))
-
-
-def draws(batch: int, seed: int) -> dict[str, Any]:
-    """Problems of MPPI, each with a draw of its own."""
-    drawn = {"draw": 500.0 + np.arange(batch), "seed": np.full(batch, 7.0)}
-    return {**problems(ARM, batch, seed), "qd": np.full((batch, 2), 0.1), **drawn}
 
 
 IN_LINES = replace(MPPI, nodes=4, bounds=(np.array([-0.8, -9.0]), np.array([0.4, np.inf])))
@@ -202,7 +185,7 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
 
 
 def test_a_simulation_waits_as_long_as_a_call_may_take(scheduled: ProgramSchedule) -> None:
-    waits = scheduled.period * program_session.RETRIES * (1 + OPTIONS.iterations)
+    waits = scheduled.period * program_session.RETRIES * (1 + ILQR.iterations)
     assert 0.5 * waits < scheduled.longest < waits
 
 
@@ -296,7 +279,7 @@ def test_too_many_knots_are_refused(formatted: FormattedLoop) -> None:
 
 def test_a_plan_that_no_core_holds_is_refused_before_any_work(tmp_path: Path) -> None:
     """Of a knot it has 4 values of the state, 4 of torques and their feed, and 8 gains."""
-    solver = ChipIlqr.of(ARM, COST, replace(OPTIONS, knots=4100))
+    solver = ChipIlqr.of(ARM, COST, replace(ILQR, knots=4100))
     text = (
         "a plan of 4100 knots of two_joint_arm takes 65600 values of turns, 64 more than the core's 65536; expected at "
     )
@@ -311,7 +294,7 @@ def test_a_plan_that_no_core_holds_is_refused_before_any_work(tmp_path: Path) ->
 def test_solvers_that_no_chip_has() -> None:
     moving = Cost(lambda knot: [knot.q[0] - knot["goal"]], inputs={"goal": Input((), each=True)})
     with pytest.raises(ArgumentError, match="the cost has an input 'goal' of each knot; expected one of all on a chip"):
-        ChipIlqr.of(ARM, moving, OPTIONS)
+        ChipIlqr.of(ARM, moving, ILQR)
 
 
 def test_formats_come_from_problems_that_have_a_solution(solver: ChipIlqr) -> None:
@@ -351,7 +334,7 @@ def unmoved(batch: int, seed: int) -> dict[str, Any]:
 @pytest.mark.parametrize("alone", [False, True], ids=["", "without a unit of the last knot"])
 def test_the_last_knot_takes_no_bits_of_the_others(alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a power of two, which float64 does not see; without it gains of light links are wrong."""
-    robot, options = light_arm(), replace(OPTIONS, knots=8)
+    robot, options = light_arm(), replace(ILQR, knots=8)
     known, given = ({**each, "goal": each["q"] + each["goal"]} for each in (unmoved(24, 0), unmoved(4, 1)))
     monkeypatch.setattr(last_knot, "unit_of_last", lambda *_: 1.0)
     (_, expected), *_ = calls_of(ChipIlqr.of(robot, COST, options), given, 1)
@@ -382,8 +365,8 @@ def test_the_unit_of_the_last_knot() -> None:
         (light_arm(), COST, 2.0**-8),
         (light_arm(), Cost(lambda knot: [0.1 * x for x in knot.tau], lambda knot: [*knot.q, *knot.qd]), 2.0**-12),
     ):
-        costs = CostGraphs(robot, cost, OPTIONS.step.dt or 0.0)
-        assert unit_of_last(costs, OPTIONS.step, np.arange(2)) == unit
+        costs = CostGraphs(robot, cost, ILQR.step.dt or 0.0)
+        assert unit_of_last(costs, ILQR.step, np.arange(2)) == unit
 
 
 def test_damping_that_a_step_is_too_long_for_is_named() -> None:
@@ -544,7 +527,7 @@ def test_a_report_fails_where_integers_or_gains_differ() -> None:
 def test_cycles_of_a_call(trials: int, tmp_path: Path) -> None:
     """A call takes as many cycles as its loops have turns. With one step length and one backward pass in each of a
     fixed number of iterations, the worst call of random problems equals the median, and the most of the datasheet."""
-    options = replace(OPTIONS, iterations=3, tolerance=1e-12, trials=trials, retries=trials)
+    options = replace(ILQR, iterations=3, tolerance=1e-12, trials=trials, retries=trials)
     solver = ChipIlqr.of(ARM, COST, options)
     known, drawn = problems(ARM, 24, 0), problems(ARM, 8, 1)
     for each in (known, drawn):

@@ -49,9 +49,9 @@ from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import ChipMotion
 
+from tests.core_programs import SMALL
 from tests.fuzz.robots import KINDS
 from tests.fuzz.robots import robot_of as drawn_robot
-from tests.processor.test_processor import SMALL
 from tests.replays import replayed_turn
 
 ARM = robots.load("two_joint_arm")

@@ -36,9 +36,10 @@ from dynagate.robot import Joint, Link
 from dynagate.sim import verify as module
 from dynagate.sim.verify import verify
 
+from tests.benches import icarus
+from tests.benches import run_script as plain
+from tests.core_programs import SMALL
 from tests.designs import plant
-from tests.hw.test_verify import icarus, plain
-from tests.processor.test_processor import SMALL
 
 LONG = pytest.mark.long
 ARM = robots.load("two_joint_arm")

@@ -14,7 +14,7 @@ from dynagate.dynamics.configuration import integrate
 from dynagate.graph.truth import STEP
 from dynagate.robot import Mimic
 
-from tests.dynamics.test_constrained import (
+from tests.constrained_robots import (
     FORWARD,
     assert_close,
     body,

@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from dynagate import Region, Robot, RobotError, RobotWarning, evaluate, trace
-from dynagate.dynamics.quaternion import rotation_of
 
+from tests.mjcf_robots import ARM_MJCF, TREE_MJCF, in_mujoco, read_mjcf
 from tests.samples import inputs_of
 
 mujoco = pytest.importorskip("mujoco")
 
-ARM = """<mujoco model="arm"><compiler angle="degree" autolimits="true"/>
-  <option gravity="0.5 0 -9.7"/>
-  <default><joint damping="0.4" armature="0.05"/><geom contype="0" conaffinity="0"/></default>
-  <asset><mesh name="shell" file="not_there.obj"/><material name="gray"/></asset>
-  <worldbody><body name="base" quat="1 0 0 1" pos="0.1 0 0.2"><inertial mass="4" pos="0 0 0" diaginertia="1 1 1"/>
-    <geom type="mesh" mesh="shell" material="gray"/>
-    <body name="upper" pos="0 0 0.3" quat="1 0 1 0">
-      <inertial mass="3" pos="0.1 0.02 0.2" quat="0.9 0.1 0.3 0.2" diaginertia="0.03 0.02 0.025"/>
-      <joint name="shoulder" axis="0 1 0.2" pos="0 0.1 0.05" range="-90 120" ref="20" actuatorfrcrange="-40 30"/>
-      <body name="sledge" pos="0.2 0 0.1" euler="10 20 30">
-        <inertial mass="1.5" pos="0 0.1 0" fullinertia="0.02 0.03 0.025 0.001 0.002 -0.001"/>
-        <joint name="slide" type="slide" axis="1 0 1" range="-0.3 0.2" ref="0.1" pos="0.3 0 0"/>
-        <joint name="roll" axis="0 0 1" pos="0.05 0 0" damping="0" ref="30"/>
-        <body name="tool" pos="0 0 0.2" quat="1 0 0 1"><geom size="0.05" mass="0.3"/></body>
-      </body></body></body></worldbody></mujoco>"""
-
-TREE = """<mujoco model="tree"><compiler angle="radian"/>
-  <worldbody><body name="trunk" pos="0 0 1" quat="0.9 0.1 0.2 0.3"><freejoint name="root"/>
-    <geom type="box" size="0.2 0.1 0.05" mass="5"/>
-    <body name="leg" pos="0.2 0.1 0"><joint name="hip" type="ball" pos="0 0 0.02" damping="0.2" armature="0.01"/>
-      <geom type="capsule" fromto="0 0 0 0 0.1 -0.3" size="0.03" mass="1.2"/>
-      <body pos="0 0.1 -0.3"><joint axis="0 1 0"/>
-        <geom type="capsule" fromto="0 0 0 0 0 -0.3" size="0.02" mass="0.7"/></body>
-    </body>
-    <body name="tail" pos="-0.2 0 0"><joint name="yaw" axis="0 0 1"/><joint name="pitch" axis="0 1 0" ref="0.4"/>
-      <geom type="capsule" fromto="0 0 0 -0.3 0 0.1" size="0.02" mass="0.5"/></body>
-  </body></worldbody></mujoco>"""
 
 CART = """<mujoco><worldbody><body name="cart"><joint name="x" type="slide" axis="1 0 0"/>
   <geom type="box" size="0.2 0.1 0.1" mass="1"/>
@@ -51,30 +23,9 @@ CART = """<mujoco><worldbody><body name="cart"><joint name="x" type="slide" axis
   </body></body></worldbody></mujoco>"""
 
 
-def read(text: str, folder: Path, **options: Any) -> Robot:
-    path = folder / "robot.xml"
-    path.write_text(text)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RobotWarning)
-        return Robot.from_mjcf(path, **options)
-
-
-def in_mujoco(robot: Robot, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """qpos, and B and c with qvel = B v and its rate B v̇ + c: a free joint's linear velocity is in the world's axes."""
-    qpos, b, c = q.copy(), np.eye(robot.nv), np.zeros(robot.nv)
-    for part in robot.quaternions():
-        qpos[part] = np.roll(q[part], 1)
-    for link, iq, iv in robot.slices():
-        if link.joint.type == "floating":
-            rotation = rotation_of(q[iq][3:].tolist()).astype(float)
-            b[iv.start : iv.start + 3, iv.start : iv.start + 3] = rotation
-            c[iv.start : iv.start + 3] = rotation @ np.cross(v[iv][3:], v[iv][:3])
-    return qpos, b, c
-
-
-@pytest.mark.parametrize("text", [ARM, TREE, CART], ids=["arm", "tree", "cart"])
+@pytest.mark.parametrize("text", [ARM_MJCF, TREE_MJCF, CART], ids=["arm", "tree", "cart"])
 def test_dynamics_are_mujocos(text: str, tmp_path: Path) -> None:
-    robot = read(text, tmp_path)
+    robot = read_mjcf(text, tmp_path)
     without_mesh = re.sub(r"<asset>.*?</asset>|<geom type=\"mesh\"[^>]*>", "", text, flags=re.DOTALL)
     model = mujoco.MjModel.from_xml_string(without_mesh)
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
@@ -105,7 +56,7 @@ def test_dynamics_are_mujocos(text: str, tmp_path: Path) -> None:
 
 
 def test_what_the_file_says_of_joints(tmp_path: Path) -> None:
-    robot = read(ARM, tmp_path)
+    robot = read_mjcf(ARM_MJCF, tmp_path)
     assert (robot.name, robot.gravity) == ("arm", (0.5, 0.0, -9.7))
     assert [link.name for link in robot.links] == ["upper", "sledge.slide", "sledge"]
     shoulder, slide, roll = (link.joint for link in robot.links)
@@ -115,7 +66,7 @@ def test_what_the_file_says_of_joints(tmp_path: Path) -> None:
     assert (slide.lower, slide.upper, roll.damping, roll.lower) == (-0.3, 0.2, 0.0, None)
     # the tool, which has no joint, is part of what carries it
     assert robot.links[2].mass == pytest.approx(1.8)
-    names = [(link.name, link.joint.name, link.joint.type) for link in read(TREE, tmp_path).links]
+    names = [(link.name, link.joint.name, link.joint.type) for link in read_mjcf(TREE_MJCF, tmp_path).links]
     assert names[:3] == [
         ("trunk", "root", "floating"),
         ("leg", "hip", "spherical"),
@@ -124,7 +75,10 @@ def test_what_the_file_says_of_joints(tmp_path: Path) -> None:
 
 
 def test_held_joints_are_where_they_are_held(tmp_path: Path) -> None:
-    free, held = read(ARM, tmp_path), read(ARM, tmp_path, lock={"slide": 0.15, "shoulder": 0.3}, gravity=(0, 0, -1))
+    free, held = (
+        read_mjcf(ARM_MJCF, tmp_path),
+        read_mjcf(ARM_MJCF, tmp_path, lock={"slide": 0.15, "shoulder": 0.3}, gravity=(0, 0, -1)),
+    )
     assert (held.nv, held.gravity) == (1, (0.0, 0.0, -1.0))
     m = evaluate(trace(free, "mass_matrix"), {"q": np.array([[0.3, 0.15, 0.7]])})["m"][0, 2, 2]
     np.testing.assert_allclose(evaluate(trace(held, "mass_matrix"), {"q": np.array([[0.7]])})["m"], [[[m]]], rtol=1e-12)
@@ -165,7 +119,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "negative friction": (CART.replace('name="x"', 'name="x" frictionloss="-2"'), {}, "joint 'x' has friction -2"),
     "lock": (CART, {"lock": {"y": 0.0}}, "lock names joint 'y', which the file does not define"),
     "lock nan": (CART, {"lock": {"x": np.nan}}, "lock of joint 'x' is nan; expected a finite position"),
-    "lock free": (TREE, {"lock": {"root": 0.0}}, "joint 'root' is floating and has no single position to lock it at"),
+    "lock free": (
+        TREE_MJCF,
+        {"lock": {"root": 0.0}},
+        "joint 'root' is floating and has no single position to lock it at",
+    ),
     "floating base": (CART, {"floating_base": True}, "floating_base= is for URDF; expected a <freejoint/> in the file"),
     "gravity": (CART, {"gravity": (0, 0)}, "gravity=(0, 0); expected three finite numbers"),
     "mesh without masses": (
@@ -182,23 +140,23 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_refused(case: str, tmp_path: Path) -> None:
     text, options, message = REFUSED[case]
     with pytest.raises(RobotError, match=re.escape(message)):
-        read(text, tmp_path, **options)
+        read_mjcf(text, tmp_path, **options)
 
 
 def test_friction_loss_is_friction(tmp_path: Path) -> None:
     text = CART.replace('name="x"', 'name="x" frictionloss="2"')
-    assert read(text, tmp_path).links[0].joint.friction == 2.0
+    assert read_mjcf(text, tmp_path).links[0].joint.friction == 2.0
     with pytest.warns(RobotWarning) as caught:
         Robot.from_mjcf(tmp_path / "robot.xml")
     assert any("friction of joint 'x' acts with forces=[dynagate.forces.Friction()]" in str(w.message) for w in caught)
-    assert read(text, tmp_path, ignore_friction=True).links[0].joint.friction == 0.0
+    assert read_mjcf(text, tmp_path, ignore_friction=True).links[0].joint.friction == 0.0
 
 
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(RobotError, match="expected an MJCF file"):
         Robot.from_mjcf(tmp_path / "none.xml")
     with pytest.raises(TypeError, match="unexpected keyword argument 'mass'"):
-        read(CART, tmp_path, mass=1)
+        read_mjcf(CART, tmp_path, mass=1)
 
 
 CLOSED = """<mujoco model="closed"><compiler angle="radian"/><option {option}/>
@@ -233,7 +191,7 @@ def closed_model(folder: Path, loop: str = SITES, option: str = 'solver="Newton"
     text = CLOSED.format(loop=loop, option=option, geared="")
     model = mujoco.MjModel.from_xml_string(text)
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
-    return read(text, folder), model
+    return read_mjcf(text, folder), model
 
 
 def test_equality_is_loops(tmp_path: Path) -> None:
@@ -276,4 +234,4 @@ def test_equality_that_is_no_loop_is_named(tmp_path: Path) -> None:
     with pytest.raises(RobotError, match="equality constraint 'pin' needs frames 'pin_1' and 'pin_2', a name of which"):
         Robot.from_mjcf(path)
     path.write_text(text.replace("<option />", '<option><flag equality="disable"/></option>'))
-    assert read(path.read_text(), tmp_path).constraints == ()
+    assert read_mjcf(path.read_text(), tmp_path).constraints == ()

@@ -27,6 +27,7 @@ from dynagate.native.kernel import Kernel
 from dynagate.sim.waveform import write_vcd
 
 from tests.designs import verilog
+from tests.hostile.texts import ONE_LINE
 
 FUNCTION = "mass_matrix"
 
@@ -37,31 +38,6 @@ int system(const char*); __attribute__((constructor)) static void f(void){system
 #endif
 /*"""
 
-ONE_LINE = {
-    "end of comment": "r */ int planted; /*",
-    "line comment": "r // planted",
-    "backslash": "planted\\",
-    "trigraph": "planted ??/",
-    "directive": "`define planted",
-    "substitution": "$(planted) `planted` ${planted}",
-    "Tcl": "[exec planted]; puts {planted}",
-    "quotes": "'planted\" \"'",
-    "HTML": "<script>planted</script><img src=x onerror=planted>",
-    "Markdown": "| a | [planted](javascript:planted) **b**",
-    "mathematics": "$\\frac{planted$",
-    "parent folder": "../../../planted",
-    "absolute path": "/planted",
-    "two dots": "..",
-    "option": "-rf planted",
-    "300 letters": "r" * 300,
-    "C keyword": "while",
-    "Verilog keyword": "endmodule",
-    "macro": "NAN",
-    "digit first": "3dof",
-    "accents": "Größe_机器人_робот",
-    "emoji": "\N{ROBOT FACE}",
-    "percent": "%s%n%x{0}",
-}
 SEVERAL_LINES = {
     "code": RUNS_CODE,
     "Verilog": "r\nmodule planted; endmodule //",
