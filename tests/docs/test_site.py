@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
+import itertools
 import json
 import re
 import runpy
@@ -198,11 +200,25 @@ def build_changed(folder: Path, page: str, text: str) -> subprocess.CompletedPro
     return build(folder, folder / "out" / "site")
 
 
+def documented_fields(thing: object) -> list[str]:
+    """Return the fields of a dataclass with the docstrings below them, as its reference page lists them."""
+    if not dataclasses.is_dataclass(thing):
+        return []
+    (definition,) = ast.parse(inspect.getsource(thing)).body  # type: ignore[arg-type]
+    assert isinstance(definition, ast.ClassDef)
+    return [
+        f"{field.target.id}: {below.value.value}"
+        for field, below in itertools.pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+    ]
+
+
 @pytest.mark.parametrize("name", documented())
 def test_a_docstring_names_what_it_takes(name: str) -> None:
     """Every parameter; shapes where there are arrays; units of what has one; the errors that it raises itself."""
     thing = documented()[name]
-    text = inspect.getdoc(thing) or ""
+    text = "\n".join([inspect.getdoc(thing) or "", *documented_fields(thing)])
     signature = {key: value for key, value in inspect.signature(thing).parameters.items() if key not in ("self", "cls")}
     parameters = {key: str(value.annotation) for key, value in signature.items() if value.kind != value.VAR_KEYWORD}
     missing = [key for key in parameters if not re.search(rf"\b{key}\b", text)]

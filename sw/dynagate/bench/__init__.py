@@ -1,1 +1,1 @@
-"""The comparison: what each device takes for the same function of the same robot, measured in one run."""
+"""The benchmark behind `dynagate bench`: the time of one function of one robot on every device, in one run."""

@@ -1,4 +1,4 @@
-"""Model the rate of streaming from each board by its link, and measure the cost of the driver on this computer."""
+"""Modeled rates of streaming from each board, and the measured cost of the driver on this computer."""
 
 from __future__ import annotations
 
@@ -22,41 +22,53 @@ from dynagate.hw.targets.board_fit import BoardFit, FitError, choose, rate_text
 from dynagate.robot import Robot
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient")
+"""Functions that are modeled by default."""
 SHORT_ROUNDS = 30
+"""Rounds of the driver's measurement."""
 
 
 @dataclass(frozen=True)
 class BoardRow:
-    """One function on one board. Rates are samples a second, modeled: `choice.Rates`. clock_mhz: assumed. driver:
-    measured on this computer."""
+    """Modeled rates of one function on one board, in samples per second (`choice.Rates`)."""
 
     function: str
     board: str
     ii: int
+    """Initiation interval in cycles."""
     latency: int
+    """Latency in cycles."""
     clock_mhz: float
+    """Assumed clock, MHz."""
     datapath: float
+    """Rate of the datapath."""
     stream: float
+    """Rate of the stream."""
     link: float
+    """Rate of the link."""
     end_to_end: float
+    """The smallest of these rates."""
     decided_by: str
+    """Name of the smallest rate."""
     driver: DriverCost
+    """Cost of the driver, measured on this computer."""
 
 
 @dataclass(frozen=True)
 class RefusedDesign:
-    """A function that does not fit a board. reason: as `dynagate bitstream` says it."""
+    """A function that does not fit a board."""
 
     function: str
     board: str
     reason: str
+    """Reason in the words of `dynagate bitstream`."""
 
 
 def board_rows(
     robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, progress: Progress = quiet
 ) -> list[BoardRow | RefusedDesign]:
-    """Each function of a robot on each board, at the shortest interval that fits, in words of the default length: what
-    `dynagate bitstream` chooses."""
+    """Return the rates of each function on each board, at the smallest interval that fits, as `dynagate bitstream`
+    chooses it.
+    """
     return list(_rows(robot, region, functions, progress))
 
 
@@ -111,11 +123,11 @@ COLUMNS: list[Column[BoardRow]] = [
     Column("by", 9, lambda row: row.decided_by, left=True, gap=2),
     Column("driver", 19, lambda row: f"{row.driver.call_ns / 1e3:.1f} µs + {row.driver.sample_ns:.1f} ns"),
 ]
-"""Columns of the table that a terminal shows."""
+"""Columns of the printed table."""
 
 
 def board_table(rows: Sequence[BoardRow | RefusedDesign]) -> str:
-    """For the terminal: a line for each function and board, the links' models, and who does not fit."""
+    """Return a table with a line for each function and board, the link models, and the designs that do not fit."""
     fitting = [row for row in rows if isinstance(row, BoardRow)]
     refused = [row for row in rows if isinstance(row, RefusedDesign)]
     lines = [

@@ -1,4 +1,4 @@
-"""Choose the measurements of a run: all for a small robot, the most valuable ones for a large robot.
+"""Choice of the measurements of a run: all for a small robot, the most valuable ones for a large robot.
 
 Compilers and schedulers take most of the time of a run, and their time grows with the operations of a graph. A limit on
 operations therefore bounds the time.
@@ -14,8 +14,10 @@ from dynagate.bench.gpu import GRADIENT
 from dynagate.bench.paper import STEPS
 
 MOST = 160_000
-"""Operations that a run compiles unless everything is requested, in some two minutes of one core: Atlas' gradient on a
-floating base has 115,000 of them."""
+"""Number of operations that a run compiles by default, in about two minutes on one core.
+
+The gradient of Atlas on a floating base has 115,000 operations.
+"""
 
 STAGES = ("inverse_dynamics", "forward_dynamics", "mass_matrix_inverse", "inverse_dynamics_gradient", GRADIENT)
 
@@ -24,25 +26,25 @@ ROLLOUTS, NUMPY, DEFAULT_FRAME = "rollouts", "numpy", "the default frame's accur
 CASADI, CARD, DATAPATHS = "CasADi", "the GPU", "datapaths, boards and the deadline"
 
 TIMES: Mapping[str, float] = {ROLLOUTS: 3.0, NUMPY: 0.3, DEFAULT_FRAME: 2.0, CASADI: 2.0, CARD: 3.0, DATAPATHS: 2.0}
-"""Cost of a measurement in multiples of the operations of its functions: small enough that an arm of seven joints
-has all.
+"""Cost of a measurement as a multiple of the operations of its functions, such that an arm with seven joints has all.
 """
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """operations: that everything counts as. left_out: of each thing the functions that it is not measured of, none
-    where it is not measured at all."""
+    """Measurements of a run."""
 
     operations: int
+    """Sum of the operations."""
     left_out: Mapping[str, tuple[str, ...]]
+    """For each measurement, the functions that are left out; an empty tuple if it is left out completely."""
 
     def has(self, what: str, function: str = "") -> bool:
-        """Whether a thing is measured, of a function."""
+        """Return whether a measurement is made, for a function."""
         return what not in self.left_out or (self.left_out[what] != () and function not in self.left_out[what])
 
     def text(self) -> str:
-        """A line for the user, empty where nothing is left out."""
+        """Return a line about what is left out, or ""."""
         if not self.left_out:
             return ""
         things = [f"{what} of {', '.join(names)}" if names else what for what, names in self.left_out.items()]
@@ -53,11 +55,14 @@ class Chosen:
 
 
 def chosen(operations: Callable[[str], int], *, card: bool, peers: bool, everything: bool) -> Chosen:
-    """Choose what to measure for a robot: the gradient in float32, then other measurements in order of value while
-    operations are left.
+    """Choose what to measure for a robot: the gradient in float32, then other measurements by value while operations
+    remain.
 
-    operations: number of operations of a function. card, peers: whether there is a GPU, and whether peers are
-    requested.
+    Args:
+        operations: Function that returns the number of operations of a function.
+        card: Whether there is a GPU.
+        peers: Whether peers are requested.
+        everything: Whether to measure everything.
     """
     left, whole = float(MOST), 0.0
     left_out: dict[str, tuple[str, ...]] = {}
@@ -73,8 +78,11 @@ def chosen(operations: Callable[[str], int], *, card: bool, peers: bool, everyth
 
 
 def _things(operations: Callable[[str], int], card: bool, peers: bool) -> Iterator[tuple[str, str, float]]:
-    """(thing, its function or "", operations), the worthiest first. Of the steps' last function, which has nearly as
-    many operations as the gradient and is traced for nothing else, those of the gradient."""
+    """Yield (measurement, its function or "", operations), the most valuable first.
+
+    The last function of the steps has nearly as many operations as the gradient and is traced for nothing else, so the
+    operations of the gradient count instead.
+    """
     gradient = operations(GRADIENT)
     known = {GRADIENT: gradient, **dict.fromkeys(STEPS, gradient), **{name: operations(name) for name in STAGES}}
     small = sorted(STAGES, key=lambda name: known[name])

@@ -1,4 +1,6 @@
-"""Measure what is here: C, numpy, Pinocchio; model what is not: the datapath on an FPGA, from its schedule."""
+"""All measurements of `dynagate bench`: C, numpy and Pinocchio measured here; an FPGA datapath modeled from its
+schedule.
+"""
 
 from __future__ import annotations
 
@@ -34,25 +36,26 @@ from dynagate.robot import Robot
 
 HOST_LAYOUTS: dict[str, dict[str, Any]] = {**LAYOUTS, "packed planes": {"pack": True, "layout": "planes"}}
 THROUGHPUT_BATCHES = (1024, 4096, 8192)
-"""From one whose results stay in a second-level cache to one whose gradients leave it, but whose torques do not."""
+"""Batch sizes. Results of the first stay in a second-level cache; gradients of the last do not, but torques do."""
 
 SEARCHED = 20
-"""Most degrees of freedom of a robot whose frames are searched for."""
+"""Largest number of degrees of freedom of a robot whose expression frames are searched."""
 
 MOST_NUMBERS = 200_000_000
-"""Largest number of intermediate values of a batch in numpy, which keeps many of them; larger batches are not run
-there.
-"""
+"""Largest number of intermediate values of a batch in numpy, which stores many of them. Larger batches are skipped."""
 
 CLOCK_HZ = 250e6
 LINK_BYTES = 6.0e9
 LINK_SECONDS = 2.0e-6
 STREAM_BITS = 512
-"""Assumed for the modeled FPGA: clock of the datapath; bytes a second and latency of a PCIe 3.0 × 8 link each way;
-bits of a beat of float32 streams."""
+"""Assumptions for the modeled FPGA.
+
+The clock of the datapath; bytes per second and latency of a PCIe 3.0 × 8 link in each direction; bits of a beat of
+float32 streams.
+"""
 
 ASKED = "asked"
-"""In the figures of an unfinished run: the options of the run."""
+"""Key of the run's options in the figures of an unfinished run."""
 
 
 def compare(
@@ -64,17 +67,18 @@ def compare(
     begun: Mapping[str, Any] | None = None,
     keep: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
-    """All figures of one run, as JSON takes them: machine, single calls, partitions, batches, accuracy, modeled FPGA.
+    """Measure everything for one robot and return the figures as JSON values.
 
-    Times are nanoseconds: per call, or per sample of a batch. Without `options.everything`, "left_out" of the figures
-    says what `budget` leaves out for a large robot.
+    The figures hold machine, single calls, partitions, batches, accuracy and modeled FPGA. Times are in ns: per call,
+    or per
+    sample of a batch. Without `options.everything`, the entry "left_out" lists what `budget` omits for a large robot.
 
     Args:
         robot: The robot.
-        region: The states that are drawn.
-        options: What is measured.
+        region: The operating region from which states are drawn.
+        options: Options of the run.
         progress: Function that receives a line of text before each slow stage.
-        begun: Figures of an interrupted run with the same options, which are taken over.
+        begun: Figures of an interrupted run with the same options, which are reused.
         keep: Function that receives the figures after each part; those of the last part are complete.
 
     Raises:
@@ -102,7 +106,7 @@ def compare(
 
 
 def goes_on(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether figures are of an interrupted run of the same robot, options and machine."""
+    """Return whether figures belong to an interrupted run of the same robot, options and machine."""
     same = all(begun.get(name) == now[name] for name in ("robot", "degrees_of_freedom", ASKED))
     same = same and isinstance(begun.get("machine"), dict)
     machines = [
@@ -114,7 +118,7 @@ def goes_on(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 def _parts(
     robot: Robot, region: Region, asked: Mapping[str, Any], progress: Progress, result: Mapping[str, Any]
 ) -> dict[str, Callable[[], Any]]:
-    """Return the measurements in order, by their name in the result. result: results of the earlier ones."""
+    """Return the measurements in order, by their name in the result. `result` holds the results of the earlier ones."""
     batches, threads, peers_too = asked["batches"], asked["threads"], asked["pinocchio"]
     fit = budget.chosen(
         lambda name: len(trace(robot, name, **_options(robot, name))),
@@ -190,8 +194,12 @@ def _parts(
 
 
 def _options(robot: Robot, name: str) -> dict[str, Any]:
-    """The choices of fewest operations, which are the fastest ones on a CPU. The search for a frame traces once for
-    each link, so large robots have the default one, by a count of products: Atlas' is the same."""
+    """Return the options with the fewest operations, which are the fastest ones on a CPU.
+
+    The search for an expression frame traces once for each link, so large robots use the default frame, which a count
+    of
+    products chooses. For Atlas both are the same.
+    """
     function = FUNCTIONS[name]
     known = function.options.get(next(iter(function.forms)), ())
     chosen = {"mass": "shared"} if robot.nv > SEARCHED else {"frame": "fewest", "mass": "shared"}
@@ -212,7 +220,7 @@ def _single_calls(robot: Robot, region: Region, fit: Chosen, progress: Progress)
 
 
 def _throughput(robot: Robot, region: Region, threads: int, fit: Chosen, progress: Progress) -> list[dict[str, Any]]:
-    """Large batches through the user's class, bound to their arrays; the largest by several threads as well."""
+    """Measure large batches through `compile` with bound arrays; the largest batch with several threads too."""
     rows = []
     for name, dtype, layout, count in product(STAGES, (np.float32, np.float64), HOST_LAYOUTS, sorted({1, threads})):
         options = {"dtype": dtype, "threads": count, **HOST_LAYOUTS[layout]}
@@ -237,7 +245,7 @@ def _thing(options: Mapping[str, Any]) -> str:
 
 
 def _filled(accelerator: Opened, region: Region, batch: int) -> dict[str, Any]:
-    """Inputs of a batch in the arrays that the accelerator offers for them."""
+    """Return the inputs of a batch, in arrays that the accelerator provides."""
     assert isinstance(accelerator, Function)
     inputs = accelerator.new_inputs(batch)
     for name, value in region.sample(accelerator.function, batch, SEED).items():
@@ -250,8 +258,9 @@ def _partitions(
 ) -> list[dict[str, Any]]:
     """Measure how a call can be divided between host and accelerator, in C, float32, on one thread.
 
-    split: q̈, M⁻¹ and ∂ID by a kernel each, then the product with M⁻¹. fused: that product in the last kernel.
-    completely fused: one kernel. "host_ns": the time of the host's part next to a datapath of the last kernel.
+    "split" computes q̈, M⁻¹ and ∂ID with a kernel each, then the product with M⁻¹. "fused" has that product in the last
+    kernel. "completely fused" has one kernel. "host_ns" is the time of the host's part next to a datapath of the last
+    kernel.
     """
     progress("partitions of a call")
     needed = {name: (*BESIDE[name], function) for name, function in ON_CHIP.items()}
@@ -275,8 +284,9 @@ def _partitions(
 
 
 def _called(name: str, kernel: Opened, known: dict[str, Any]) -> Callable[[], Any]:
-    """A function's call on arrays that are known by name, to which its results are added: they are written again and
-    again."""
+    """Return a function that calls a kernel on arrays by name. Its results are added to the arrays and overwritten by
+    each call.
+    """
     run = kernel.bind(**{argument.name: known[argument.name] for argument in FUNCTIONS[name].inputs})
     known |= run()
     return run
@@ -290,7 +300,7 @@ def _all(calls: Sequence[Callable[[], Any]]) -> None:
 def _batches(
     robot: Robot, region: Region, batches: Sequence[int], threads: int, fit: Chosen, progress: Progress
 ) -> list[dict[str, Any]]:
-    """End to end per batch: numpy arrays in, numpy arrays out, bound to them."""
+    """Measure batches end to end: numpy arrays in, numpy arrays out, with bound arrays."""
     rows = []
     devices: list[tuple[Literal["cpu", "numpy"], dict[str, Any]]] = [
         ("cpu", {"dtype": np.float32, "threads": 1}),
@@ -324,8 +334,12 @@ def _batches(
 
 
 def _accuracy(robot: Robot, fit: Chosen) -> dict[str, Any]:
-    """Relative L2 error per block over all states, against the graph in float64; for float32 in the frame of fewest
-    operations and in the default one, at states like those of the Pinocchio program."""
+    """Return the relative L2 error of each output over all states, against the graph in float64.
+
+    float32 is measured in the frame with the fewest operations and in the default one, at states like those of the
+    Pinocchio
+    program.
+    """
     random = np.random.default_rng(SEED)
     count = 256
     state = {
@@ -356,8 +370,8 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "fused": ("forward_dynamics", "mass_matrix_inverse"),
     "completely fused": (),
 }
-"""Functions that the host computes in each partition before those of ON_CHIP; in "split" it also multiplies by M⁻¹
-after them.
+"""Functions that the host computes in each partition before those of ON_CHIP. In "split" it multiplies by M⁻¹
+afterwards.
 """
 
 ON_CHIP = {
@@ -365,14 +379,19 @@ ON_CHIP = {
     "fused": "forward_dynamics_gradient_given_minv",
     "completely fused": GRADIENT,
 }
-"""Function that a datapath computes in each partition; the host's part is measured."""
+"""Function that a datapath computes in each partition. The host's part is measured."""
 
 
 def _modeled_partitions(
     planned: Callable[[str], Plan], measured: Sequence[Mapping[str, Any]], whole: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Per partition and batch: the host's part, which was measured, and then the datapath's, modeled as `_modeled`
-    has it. whole: of the datapath of the whole gradient."""
+    """Return, for each partition and batch, the measured time of the host's part plus the modeled time of the datapath.
+
+    Args:
+        planned: Plan of a function's datapath.
+        measured: Measured partitions.
+        whole: Modeled times of the datapath of the complete gradient.
+    """
     batches = [row["batch"] for row in whole]
     chip = {name: _modeled(planned(function), batches)["batches"] for name, function in ON_CHIP.items()}
     modeled = {(name, row["batch"]): row["ns"] for name, rows in chip.items() for row in rows}
@@ -388,7 +407,9 @@ def _modeled_partitions(
 
 
 def _modeled(planned: Plan, batches: Sequence[int]) -> dict[str, Any]:
-    """The datapath at an assumed clock behind an assumed link; cycles are the schedule's, which simulation confirms."""
+    """Return modeled times of a datapath at an assumed clock behind an assumed link, from the exact cycles of its
+    schedule.
+    """
     graph = planned.formatted.graph
     bytes_in, bytes_out = (sample_bytes(len(side), STREAM_BITS) for side in (graph.input_nodes, graph.result_nodes))
     rows = []

@@ -1,5 +1,6 @@
-"""Constrained forward dynamics of a robot with point contacts compared with Pinocchio's, on one core, and how fast many
-such robots land on rigid ground."""
+"""Benchmark of constrained forward dynamics with point contacts against Pinocchio, and of robots that land on rigid
+ground.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ GAP, DOWN = 0.01, 1.0
 
 
 def check_points(robot: Robot) -> None:
-    """Raises ArgumentError: the robot has other constraints than point contacts, or none."""
+    """Raise ArgumentError if the robot has no constraints, or constraints other than point contacts."""
     others = [own.text for own in robot.constraints if own.to or own.kind != "point"]
     if others or not robot.constraints:
         raise ArgumentError(
@@ -43,11 +44,22 @@ def check_points(robot: Robot) -> None:
 
 
 def measured(robot: Robot, region: Region, batch: int = 4096, *, pinocchio: bool = True) -> dict[str, Any]:
-    """ns per state: of a batch in float64 and float32 on one thread, and of a single call of Pinocchio's
-    `constraintDynamics` in C++ with all contacts, or why it could not be had. ns per step of robots that land on their
-    contacts, of those that float.
+    """Return times in ns per state or step.
 
-    robot, errors: as `check_points`."""
+    They are measured for a batch in float64 and float32 on one thread, for a single call of Pinocchio's
+    `constraintDynamics`
+    in C++ with all contacts (or the reason why it is not available), and for floating robots that land on their
+    contacts.
+
+    Args:
+        robot: The robot, with point contacts only.
+        region: The operating region.
+        batch: Number of states.
+        pinocchio: Whether to measure Pinocchio.
+
+    Raises:
+        ArgumentError: The robot has no constraints, or constraints other than point contacts.
+    """
     check_points(robot)
     result: dict[str, Any] = {"batch": batch, "pinocchio": _pinocchio(robot) if pinocchio else "not requested"}
     state = region.sample(FUNCTION, batch, SEED)
@@ -64,8 +76,11 @@ def measured(robot: Robot, region: Region, batch: int = 4096, *, pinocchio: bool
 
 
 def landing(robot: Robot, batch: int) -> dict[str, Any]:
-    """ns per step of many robots that fall on their contacts, float64, all processors; by how much their speed
-    downwards is less at the end, m/s, and the part of the steps that took all sweeps."""
+    """Return ns per step of many robots that fall on their contacts, in float64 on all processors.
+
+    The result also has the reduction of the downward speed, m/s, and the fraction of steps that needed all solver
+    sweeps.
+    """
     frames = [robot.frame(own.frame) for own in robot.constraints]
     points = [Point(robot.links[frame.link].name, frame.translation) for frame in frames]
     ground = RigidContact(points, tolerance=1e-5)
@@ -90,7 +105,7 @@ def landing(robot: Robot, batch: int) -> dict[str, Any]:
 
 
 def text(result: Mapping[str, Any]) -> str:
-    """Lines of the figures, and the ratio to Pinocchio's."""
+    """Return the figures as lines, with the ratio to Pinocchio's."""
     peer = result["pinocchio"]
     lines = [f"{FUNCTION}, all contacts, ns a state, one thread, batches of {result['batch']}"]
     lines.append(f"{'Pinocchio constraintDynamics, C++':<36}{peer if isinstance(peer, str) else f'{peer[0]:>10.0f}'}")
@@ -108,7 +123,7 @@ def text(result: Mapping[str, Any]) -> str:
 
 
 def _pinocchio(robot: Robot) -> tuple[float, float] | str:
-    """Median and distance of the quartiles."""
+    """Return the median and the interquartile range of Pinocchio's time, or the reason why it is not available."""
     libraries = installed()
     if isinstance(libraries, str):
         return libraries

@@ -1,4 +1,4 @@
-"""Model the rates of programs on the processor's cores of each board, from the cycles of their schedules."""
+"""Modeled rates of programs on the processor cores of each board, from the cycles of their schedules."""
 
 from __future__ import annotations
 
@@ -25,36 +25,39 @@ from dynagate.hw.targets.board_fit import Rates, rate_text
 from dynagate.robot import Robot
 
 OVERHEAD = 2
-"""Words of a packet besides inputs, or results: a head or a flag, and a tag."""
+"""Words of a packet in addition to inputs or results: a header or flag, and a tag."""
 
 
 @dataclass(frozen=True)
 class CoreRow:
-    """One function on a board's cores. cycles: of a sample on one of them. clock_mhz: assumed. Rates are samples a
-    second, modeled, as of a datapath: `datapath` is that of all cores, `stream` that of the words, one a cycle, and
-    of what sends them."""
+    """Modeled rates of one function on a board's cores."""
 
     function: str
     board: str
     cores: int
+    """Number of cores."""
     cycles: int
+    """Cycles of one sample on one core."""
     clock_mhz: float
+    """Assumed clock, MHz."""
     rates: Rates
+    """Rates in samples per second: `datapath` for all cores together, `stream` for the words at one per cycle."""
 
 
 @dataclass(frozen=True)
 class NotHeld:
-    """A function that no core of a board holds. reason: as `dynagate build` says it."""
+    """A function that fits no core of a board."""
 
     function: str
     board: str
     reason: str
+    """Reason in the words of `dynagate build`."""
 
 
 def core_rows(
     robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, progress: Progress = quiet
 ) -> list[CoreRow | NotHeld]:
-    """Each function of a robot as a program for the cores of each board that has some, in the cores' words."""
+    """Return the rates of each function as a program for the cores of each board that has cores."""
     return list(_rows(robot, region, functions, progress))
 
 
@@ -110,11 +113,11 @@ COLUMNS: list[Column[CoreRow]] = [
     Column("end to end", 15, lambda row: rate_text(row.rates.end_to_end)),
     Column("by", 9, _decided_by, left=True, gap=2),
 ]
-"""Columns of the table that a terminal shows."""
+"""Columns of the printed table."""
 
 
 def core_table(rows: Sequence[CoreRow | NotHeld]) -> str:
-    """Return a table for the terminal: a line for each function and board, and the programs that no core holds."""
+    """Return a table with a line for each function and board, and the programs that fit no core."""
     return "\n".join(
         [
             "the processor's cores: samples a second of programs, modeled",

@@ -1,4 +1,6 @@
-"""The cost of a deadline: the worst of a million calls on this CPU, a datapath's cycles, a small processor's model."""
+"""The cost of a deadline: the slowest of a million calls on this CPU, a datapath's cycles, and modeled small
+processors.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,30 @@ from dynagate.native.expressions import NATIVE
 from dynagate.native.kernel import Kernel
 
 CALLS = 1_000_000
+"""Number of calls."""
 
 PROCESSORS: Mapping[str, tuple[float, float]] = {
     "Cortex-A53 of a Zynq UltraScale+": (1.2e9, 1.0),
     "Cortex-A9 of a Zynq-7000": (0.65e9, 0.5),
 }
-"""Clock in Hz, and floating-point instructions a cycle, both assumed."""
+"""Assumed clock in Hz and floating-point instructions per cycle of small processors."""
 
 
 def deadline(
     graph: Graph, inputs: Mapping[str, Any], planned: Plan, clock_hz: float, calls: int = CALLS
 ) -> dict[str, Any]:
-    """Figures of one sample at a time, in float32: measured quantiles of calls from C, in ns; the datapath's cycles,
-    which are exact, and their time at an assumed clock; the processors' times, modeled.
+    """Return the time of one sample in float32 on a CPU, a datapath and small processors.
 
-    inputs: of one sample. planned: the datapath of the same function.
+    CPU times are measured quantiles of calls from C, in ns. The datapath's cycles are exact, and their time follows
+    from
+    an assumed clock. The processors' times are modeled.
+
+    Args:
+        graph: The function.
+        inputs: Inputs of one sample.
+        planned: Plan of the datapath of the same function.
+        clock_hz: Clock of the datapath, Hz.
+        calls: Number of calls.
     """
     ns = each_call(Kernel(graph, np.float32), dict(inputs), calls)
     return {
@@ -44,7 +55,7 @@ def deadline(
 
 
 def modeled(graph: Graph, clock_hz: float, per_cycle: float) -> float:
-    """Nanoseconds of one call on a processor that starts this many instructions a cycle, from the graph's
+    """Return the ns of one call on a processor that starts `per_cycle` instructions a cycle, from the graph's
     operations.
     """
     cycles = sum(NATIVE[node.op].in_order for node in graph.nodes)
@@ -52,7 +63,7 @@ def modeled(graph: Graph, clock_hz: float, per_cycle: float) -> float:
 
 
 def lines(result: Mapping[str, Any] | str) -> list[str]:
-    """The table as text. result: of `deadline`, or why there is none."""
+    """Return the table as text. `result` is the result of `deadline`, or the reason why it is missing."""
     if isinstance(result, str):
         return [f"one sample until its result: {result}"]
     rows = [

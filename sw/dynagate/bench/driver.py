@@ -1,4 +1,6 @@
-"""Time that the host adds to a call of a board: conversion, checks and Python, on a device that takes no time."""
+"""Time that the host adds to a call of a board (conversion, checks and Python), measured on a device without
+latency.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,16 @@ from dynagate.host.words import tag_words
 from dynagate.hw.rtl.regmap import REGISTERS
 
 BATCH = 256
+"""Number of samples in a batch."""
 ROUNDS, CALLS = 300, 10
 """Rounds of several calls, of which the fastest counts: other processes run during the others."""
 
 
 class NullLink(DeviceLink):
-    """A device that takes no time. Its results are 0, with the right tags, and it has counted every sample.
+    """A device without latency. Its results are 0 with the right tags, and its counters show every sample as done.
 
-    design: with an AXI shell.
+    Args:
+        design: A design with an AXI shell.
     """
 
     def __init__(self, design: DesignRecord[DatapathBody]) -> None:
@@ -60,20 +64,22 @@ class NullLink(DeviceLink):
 
 @dataclass(frozen=True)
 class DriverCost:
-    """Nanoseconds of a core for each call, and for each sample besides, in batches of BATCH."""
+    """Processor time of the driver in ns."""
 
     call_ns: float
+    """Time of each call."""
     sample_ns: float
+    """Additional time of each sample, in batches of BATCH."""
 
     @classmethod
     def measured(cls, design: DesignRecord[DatapathBody], region: Region, *, rounds: int = ROUNDS) -> DriverCost:
-        """Measure a design with an AXI shell. region: the region that its inputs are drawn from."""
+        """Measure a design with an AXI shell. Inputs are drawn from `region`."""
         one, batch = (driver_ns(design, region, count, rounds=rounds) for count in (1, BATCH))
         return cls(one, (batch - one) / (BATCH - 1))
 
 
 def driver_ns(design: DesignRecord[DatapathBody], region: Region, batch: int, *, rounds: int = ROUNDS) -> float:
-    """Nanoseconds of a bound call with a batch, less those of the device that takes no time."""
+    """Return the ns of a bound call with a batch, minus those of the device itself."""
     driver = ShellSession(design, NullLink(design)).driver()
     samples, results = (np.zeros((batch, *shape), np.uint32) for shape in (driver.sample, driver.result))
 
@@ -87,7 +93,7 @@ def driver_ns(design: DesignRecord[DatapathBody], region: Region, batch: int, *,
 
 
 def _inputs(design: DesignRecord[DatapathBody], region: Region, batch: int) -> dict[str, Any]:
-    """Inputs (batch, *shape) by name, inside the ranges that the design's formats were chosen for."""
+    """Return inputs (batch, *shape) by name, within the ranges for which the design's formats were chosen."""
     inputs = region.sample(design.function, batch, seed=1)
     for port in design.input.ports:
         low, high = np.array([design.input.fields[index].range for index in port.fields]).T
@@ -96,7 +102,7 @@ def _inputs(design: DesignRecord[DatapathBody], region: Region, batch: int) -> d
 
 
 def fastest_ns(job: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Return the nanoseconds of a job in the fastest of several rounds."""
+    """Return the ns of a job in the fastest of several rounds."""
 
     def repeated() -> None:
         for _ in range(CALLS):

@@ -1,4 +1,4 @@
-"""The comparison as the paper's three figures, each an SVG of stacked bars."""
+"""The three figures of the paper as stacked bar charts in SVG."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ PARTITIONS = (
 
 
 def figures(result: Mapping[str, Any], folder: Path) -> list[Path]:
-    """figure1.svg to figure3.svg: a single computation in three steps, partitions, devices."""
+    """Write figure1.svg to figure3.svg: a single computation in three steps, partitions, and devices. Return their
+    paths.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {"figure1": _steps, "figure2": _partitions, "figure3": _devices}
     paths = []
@@ -32,7 +34,7 @@ def figures(result: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def origin(result: Mapping[str, Any]) -> str:
-    """Machine, compiler and date of the measurement."""
+    """Return the machine, compiler and date of the measurement."""
     machine = result["machine"]
     return (
         f"{machine['cpu']}, {machine['cores']} cores, {machine['vectors']}; {machine['compiler']}; "
@@ -74,6 +76,6 @@ def _bar(parts: Mapping[str, float] | str, scale: float = 1e-3) -> Bar | str:
 
 
 def _add_missing(groups: Mapping[str, dict[str, Bar | str]], shown: Mapping[str, Any]) -> None:
-    """A line in each group for a device that is not here, which says why."""
+    """Add to each group a line for a device without figures, with the reason."""
     for group in groups.values():
         group |= {device: rows for device, rows in shown.items() if isinstance(rows, str)}

@@ -1,4 +1,4 @@
-"""Measure a GPU: arrays that stay there, arrays in host memory, partitions; and GRiD for comparison."""
+"""GPU measurements: arrays that stay on the GPU, arrays in host memory, partitions, and GRiD for comparison."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ from dynagate.robot import Robot
 
 GRADIENT = "forward_dynamics_gradient"
 MANY = (262_144, 1_048_576)
-"""Batches of arrays that stay on the GPU, besides those of all devices."""
+"""Additional batch sizes for arrays that stay on the GPU."""
 
 IN_GRAPH = 10
+"""Number of launches in a CUDA graph."""
 SEED, STATES = 3, 4096
 
 LAYOUTS: dict[str, dict[str, Any]] = {"rows": {}, "packed": {"pack": True}, "planes": {"layout": "planes"}}
-"""Layouts of results: numpy's rows, rows without zeros and without second entries of symmetric pairs, and batch
+"""Layouts of results: rows like numpy, packed rows without zeros and mirrored entries, and planes with the batch
 innermost.
 """
 
 RESIDENT = {**LAYOUTS, "rows, float64": {"dtype": np.float64}}
-"""Layouts of arrays that stay on the GPU, in float32 unless they say otherwise."""
+"""Layouts of arrays that stay on the GPU, in float32 unless stated."""
 
 PARTS = (
     "forward_dynamics",
@@ -45,20 +46,26 @@ PARTS = (
     "inverse_dynamics_gradient",
     "forward_dynamics_gradient_given_minv",
 )
-"""Functions that the partitions compute the gradient by."""
+"""Functions that the partitions combine to the gradient."""
 
 Options = Callable[[str], dict[str, Any]]
 
 
 def measured(robot: Robot, region: Region, batches: Sequence[int], options: Options) -> dict[str, Any] | str:
-    """Return nanoseconds per batch of the gradient, as JSON takes them, or why there are none.
+    """Return the times of the gradient on a GPU in ns per batch, as JSON values, or the reason why they are missing.
 
-    All is in float32 unless a row says otherwise. card, driver, compiler: names and versions. host: arrays in host
-    memory, copies included, and new results or the same ones each time. partitions: of the same, "host_ns" of which the
-    host computes. steps: one sample of each step of the paper's figure 1. resident: arrays that stay on the GPU, per
-    layout, "ns" of a launch in a CUDA graph of ten, "call_ns" of a call from Python that is waited for. grid: of GRiD's
-    kernel. The last four may be a reason instead.
-    options: of an algorithm, by function.
+    Times are in float32 unless a row says otherwise. The entries are: card, driver and compiler, with names and
+    versions; host, for
+    arrays in host memory including copies; partitions of the same, where "host_ns" is computed by the host; steps, one
+    sample of
+    each step of the paper's figure 1; resident, arrays that stay on the GPU, where "ns" is a launch in a CUDA graph and
+    "call_ns" a synchronous call from Python; and grid, GRiD's kernel. The last four may be a reason instead.
+
+    Args:
+        robot: The robot.
+        region: The operating region.
+        batches: Batch sizes.
+        options: Function that returns the algorithm options of a function.
     """
     if not has_driver():
         return "no CUDA driver"
@@ -103,7 +110,7 @@ def driver_version() -> str:
 
 
 def states(region: Region, batch: int, layout: str = "rows", dtype: Any = np.float32) -> dict[str, Any]:
-    """Return a batch of states; beyond STATES they come again."""
+    """Return a batch of states, which repeats after STATES samples."""
     order: Any = "F" if layout == "planes" else "C"
     sample = region.sample(GRADIENT, min(batch, STATES), SEED)
     return {k: np.asarray(np.resize(v, (batch, *v.shape[1:])), dtype, order=order) for k, v in sample.items()}
@@ -144,7 +151,7 @@ def _resident(
 
 
 def _single(cupy: Any, robot: Robot, region: Region, name: str, options: Options) -> Timing:
-    """One sample of a function, its arrays on the GPU."""
+    """Measure one sample of a function with its arrays on the GPU."""
     stream = cupy.cuda.Stream(non_blocking=True)
     with (
         stream,
@@ -159,7 +166,7 @@ def _single(cupy: Any, robot: Robot, region: Region, name: str, options: Options
 
 
 def _launched(cupy: Any, stream: Any, run: Callable[[], Any]) -> Timing:
-    """A launch, of IN_GRAPH in a CUDA graph."""
+    """Measure a launch as part of a CUDA graph with IN_GRAPH launches."""
     stream.begin_capture()
     for _ in range(IN_GRAPH):
         run()
@@ -168,7 +175,7 @@ def _launched(cupy: Any, stream: Any, run: Callable[[], Any]) -> Timing:
 
 
 def _on_the_card(cupy: Any, stream: Any, launch: Callable[[], Any], repeats: int = 25) -> Timing:
-    """Measure by the clock of the card."""
+    """Measure a launch with the GPU's own clock."""
     taken = []
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
     for _ in range(repeats):
@@ -183,8 +190,11 @@ def _on_the_card(cupy: Any, stream: Any, launch: Callable[[], Any], repeats: int
 def _partitions(
     cupy: Any, robot: Robot, region: Region, batches: Sequence[int], options: Options
 ) -> Iterator[dict[str, Any]]:
-    """Split (∂ID on the GPU, the rest in C on one thread), fused (all on the GPU, kernel by kernel), completely
-    fused (one kernel)."""
+    """Measure the partitions.
+
+    "split" computes ∂ID on the GPU and the rest in C on one thread; "fused" computes everything on the GPU, kernel by
+    kernel; "completely fused" is one kernel.
+    """
     with ExitStack() as stack:
 
         def opened(name: str, device: Literal["cpu", "cuda"]) -> Function:

@@ -1,5 +1,8 @@
-"""GRiD's gradient kernel (B. Plancher et al., "GRiD: GPU-accelerated rigid body dynamics with analytical gradients",
-ICRA 2022), generated, compiled and measured here where its generator is installed and there is a GPU."""
+"""GRiD's gradient kernel, generated, compiled and measured on this computer if its generator and a GPU are available.
+
+Reference:
+    Plancher et al., "GRiD: GPU-accelerated rigid body dynamics with analytical gradients", ICRA 2022.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,18 @@ from dynagate.native.compile import CompileError, nvcc
 from dynagate.robot import Robot
 
 PACKAGE = "grid-rbd"
+"""Name of GRiD's Python package."""
 FUNCTION = "forward_dynamics_gradient"
 AGREE = 1e-3
-"""Relative L2 between its gradient of one state and ours: it computes in float32."""
+"""Largest relative L2 difference between GRiD's gradient and ours at one state. GRiD computes in float32."""
 
 
 def grid(robot: Robot, batches: Sequence[int]) -> list[dict[str, Any]] | str:
-    """Per batch nanoseconds of a launch among many and of one that is waited for, in float32, states and results on
-    the GPU, threads a block chosen for the least time; or why there are no such figures."""
+    """Return, for each batch, the ns of a launch among many and of a synchronous launch, or the reason why they are
+    missing.
+
+    States and results are float32 on the GPU. The number of threads per block is the fastest one.
+    """
     if any(robot.gravity[:2]):
         return "GRiD has gravity along z only"
     try:
@@ -76,7 +83,7 @@ def grid(robot: Robot, batches: Sequence[int]) -> list[dict[str, Any]] | str:
 
 
 def described(robot: Robot) -> str:
-    """The robot as a URDF, fixed joints merged away."""
+    """Return the robot as URDF text with fixed joints merged."""
     robot.check_uncoupled("the comparison with GRiD")
     top = etree.Element("robot", name="robot")
     etree.SubElement(top, "link", name="base")

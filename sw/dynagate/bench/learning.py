@@ -1,4 +1,4 @@
-"""Measure the overhead of the operators of JAX and PyTorch over plain calls, as ratios in one run.
+"""Overhead of the JAX and PyTorch operators over plain calls, as ratios measured in one run.
 
 `python -m dynagate.bench.learning iiwa14` prints them for the installed frameworks.
 """
@@ -26,7 +26,7 @@ def states(robot: Robot) -> dict[str, Any]:
 
 
 def plain(robot: Robot) -> Calls:
-    """Calls of accelerators and rollouts."""
+    """Return plain calls of accelerators and rollouts."""
     x = states(robot)
     weights: dict[str, Any] = {"lam_qdd": np.ones((BATCH, robot.nv))}
     gradient = dynagate.compile(robot, "forward_dynamics_gradient")
@@ -91,7 +91,7 @@ def in_torch(robot: Robot) -> Calls:
 
 
 def text(robot: Robot) -> str:
-    """A table of times, and of ratios to the plain call of the same work."""
+    """Return a table of times, and of ratios to the plain call with the same work."""
     calls = plain(robot)
     for name, more in (("jax", in_jax), ("torch", in_torch)):
         if find_spec(name):

@@ -1,4 +1,4 @@
-"""Times: warm up, repeat, and tell the median and the spread."""
+"""Timing of calls: warm-up, repetition, median and spread."""
 
 from __future__ import annotations
 
@@ -26,22 +26,26 @@ from dynagate.native.kernel import Kernel
 from dynagate.native.source import CSource
 
 SECONDS = 0.3
+"""Time in s for which a call is repeated."""
 LEAST = 7
-"""A figure is the median of as many repeats as fit in SECONDS, at least LEAST."""
+"""Least number of repeats of which the median is taken."""
 WARM = 1000
-"""Calls before the first whose own time is taken."""
+"""Number of warm-up calls before calls are timed individually."""
 
 LOOPS = replace(C, flags=(*C.flags, "-O3"))
-"""Loops become vectors."""
+"""Compiler options with vectorized loops."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Nanoseconds: median, and the distance of the quartiles, over `repeats`."""
+    """Time of a call."""
 
     ns: float
+    """Median, ns."""
     spread: float
+    """Interquartile range, ns."""
     repeats: int
+    """Number of repeats."""
 
     @staticmethod
     def of(taken: Sequence[float]) -> Timing:
@@ -53,7 +57,7 @@ class Timing:
 
 
 def timing(call: Callable[[], Any], share: float = 1.0) -> Timing:
-    """Two calls to warm up, then repeats for a share of SECONDS."""
+    """Measure a call: two warm-up calls, then repeats for a fraction `share` of SECONDS."""
     call()
     call()
     taken: list[float] = []
@@ -74,13 +78,13 @@ def paired(
     clock: Callable[[], int] = time.perf_counter_ns,
     count: Callable[[Any], int] = lambda result: 1,
 ) -> dict[str, list[float]]:
-    """Time calls that are to be compared: in turns, so that all of them meet the same changes of the machine's speed.
+    """Time several calls alternately, so that changes of the machine's speed affect all of them.
 
     Args:
         calls: The calls by name.
         rounds: Rounds in which each call is timed. One more round before them warms up.
-        repeats: Least number of repeats of a call in a round; the quickest repeat is its time.
-        seconds: Time in which a call is repeated in a round.
+        repeats: Least number of repeats of a call in a round; the fastest repeat is its time.
+        seconds: Time for which a call is repeated in a round, s.
         clock: Clock in nanoseconds.
         count: Function from a call's result to the number of equal parts that its time is divided by.
 
@@ -101,7 +105,7 @@ def paired(
 
 
 def single_call(kernel: Kernel, inputs: dict[str, Any], count: int = 200) -> Timing:
-    """One sample by the kernel, called from C."""
+    """Measure a kernel with one sample, called from C."""
     written = kernel.written(kernel.new_outputs(1))
     read = kernel.read(inputs)
     repeat = _library().repeat
@@ -110,7 +114,7 @@ def single_call(kernel: Kernel, inputs: dict[str, Any], count: int = 200) -> Tim
 
 
 def each_call(kernel: Kernel, inputs: dict[str, Any], count: int) -> npt.NDArray[np.float64]:
-    """(count,) nanoseconds of each of this many calls with one sample, from C, two readings of the clock included."""
+    """Return the time (count,) in ns of each call with one sample, from C, including two clock readings."""
     written = kernel.written(kernel.new_outputs(1))
     read = kernel.read(inputs)
     one = ctypes.cast(kernel.one, ctypes.c_void_p)
@@ -124,8 +128,18 @@ Matrices = npt.NDArray[np.float32]
 
 
 def less_product(minv: Matrices, matrices: Matrices) -> tuple[Matrices, Callable[[], Any]]:
-    """-M⁻¹ times a matrix each, (batch, n, n) in float32, in C on one thread, which partitions leave to the host: where
-    it is written, and the call that does so. Raises ArgumentError: an array that is not in rows without gaps."""
+    """Prepare -M⁻¹ times a matrix per sample, float32 in C on one thread, which partitions leave to the host.
+
+    Args:
+        minv: M⁻¹ (batch, n, n).
+        matrices: Matrices (batch, n, n).
+
+    Returns:
+        The array of results (batch, n, n), and the call that computes it.
+
+    Raises:
+        ArgumentError: An array is not contiguous.
+    """
     for array in (minv, matrices):
         if array.dtype != np.float32 or array.shape != minv.shape or not array.flags.c_contiguous:
             raise ArgumentError(f"{array.dtype} {array.shape}; expected float32 {minv.shape} in rows without gaps")
@@ -137,7 +151,7 @@ def less_product(minv: Matrices, matrices: Matrices) -> tuple[Matrices, Callable
 
 @cache
 def _library() -> ctypes.CDLL:
-    """`repeat` and `each` of repeat.c."""
+    """Return the functions `repeat` and `each` of repeat.c."""
     library = _compiled("repeat.c")
     pointers = ctypes.POINTER(ctypes.c_void_p)
     calls: list[Any] = [ctypes.c_void_p, pointers, pointers, ctypes.c_long]
@@ -148,7 +162,7 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def _compiled(file: str, before: str = "") -> ctypes.CDLL:
-    """Return a C file next to this one. before: what its text begins with."""
+    """Compile a C file of this package, with `before` in front of its text."""
     text = before + (files("dynagate.bench") / file).read_text(encoding="utf-8")
     name = f"dynagate_{Path(file).stem}"
     source = CSource.of(name, {f"{name}.c": text})

@@ -1,4 +1,4 @@
-"""MuJoCo's model of a robot on a fixed base, without contacts, and its rollouts."""
+"""A robot on a fixed base without contacts as a MuJoCo model, and MuJoCo's rollouts of it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ from dynagate.base.errors import ArgumentError
 from dynagate.robot import Link, Robot
 
 TYPES = {"revolute": "hinge", "prismatic": "slide"}
+"""Type of a joint -> its type in MuJoCo."""
 
 
 def model_text(robot: Robot, dt: float, implicit_damping: bool = False) -> str:
-    """The robot in MuJoCo's format, with steps of dt seconds by semi-implicit Euler. implicit_damping: as of a
-    `Rollout`. Raises ValueError: a joint that is not revolute, continuous or prismatic."""
+    """Return the robot in MuJoCo's format, with steps of semi-implicit Euler.
+
+    Args:
+        robot: The robot.
+        dt: Time step, s.
+        implicit_damping: Whether damping acts at the velocity after the step, as in `Rollout`.
+
+    Raises:
+        ArgumentError: A joint is not revolute, continuous or prismatic.
+    """
     root = xml.Element("mujoco", model="robot")
     xml.SubElement(root, "compiler", angle="radian", autolimits="false", inertiafromgeom="false")
     option = xml.SubElement(root, "option", timestep=repr(dt), gravity=_numbers(robot.gravity), integrator="Euler")
@@ -54,8 +63,16 @@ def _numbers(values: Any) -> str:
 
 
 class MujocoRollout:
-    """`mujoco.rollout` of a robot on one thread. dt: s. implicit_damping: as of a `Rollout`. Raises ValueError: MuJoCo
-    does not take the robot."""
+    """`mujoco.rollout` of a robot on one thread.
+
+    Args:
+        robot: The robot.
+        dt: Time step, s.
+        implicit_damping: Whether damping acts at the velocity after the step, as in `Rollout`.
+
+    Raises:
+        ArgumentError: MuJoCo does not support the robot.
+    """
 
     def __init__(self, robot: Robot, dt: float, implicit_damping: bool = False) -> None:
         import mujoco
@@ -71,7 +88,7 @@ class MujocoRollout:
         self._torques = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)
 
     def __call__(self, q0: Array, qd0: Array, tau: Array) -> tuple[Array, Array]:
-        """q0, qd0 (batch, n), tau (batch, steps, n) -> q, qd (batch, steps, n) after each step."""
+        """Return q and qd (batch, steps, n) after each step, from q0 and qd0 (batch, n) and tau (batch, steps, n)."""
         from mujoco.rollout import rollout
 
         n = self.robot.nv

@@ -1,4 +1,4 @@
-"""Options of the comparison that `dynagate bench` measures."""
+"""Options of `dynagate bench`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from dynagate.hw.options import INTERVAL
 from dynagate.hw.plan.schedule import LONGEST_INTERVAL, check_interval
 
 BATCHES = (16, 32, 64, 128, 256, 1024, 4096, 16384, 65536)
-"""Numbers of samples in a batch, unless others are passed."""
+"""Default batch sizes."""
 MOST_SAMPLES, MOST_THREADS = 10_000_000, 1024
 
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """Options of a comparison. Raises ArgumentError: an option is out of its limits, or two exclude each other."""
+    """Options of a benchmark run. Raises ArgumentError if an option is out of range, or two options exclude each
+    other.
+    """
 
     batches: tuple[int, ...] = option(
         "Measure batches with this many samples (repeatable).",

@@ -1,6 +1,11 @@
-"""The three figures of Plancher et al., "Accelerating Robot Dynamics Gradients on a CPU, GPU, and FPGA", 2021, of what
-one run measured: a single computation in its three steps, partitions between host and coprocessor, and the most
-optimized form on each device. What stands for an FPGA is modeled."""
+"""The three figures of Plancher et al. 2021, filled with the measurements of one run. The FPGA's numbers are modeled.
+
+Figure 1 divides a single computation into three steps, figure 2 compares partitions between host and coprocessor, and
+figure 3 compares the most optimized form on each device.
+
+Reference:
+    Plancher et al., "Accelerating Robot Dynamics Gradients on a CPU, GPU, and FPGA", 2021.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +14,31 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 STEPS = ("inverse_dynamics", "inverse_dynamics_gradient", "forward_dynamics_gradient_given_minv")
-"""Functions that end with the first, second and third line of the paper's Algorithm 3. Each computes what the one
-before it does, so a step's time is the difference."""
+"""Functions that end with the first, second and third line of the paper's algorithm 3.
+
+Each computes everything that the previous one does, so a step's time is the difference.
+"""
 
 STEP_NAMES = ("v, a, f", "∂τ/∂u", "−M⁻¹ ∂τ/∂u")
 SIZES = (16, 32, 64, 128)
-"""Computations of the paper's figures 2 and 3."""
+"""Batch sizes of the paper's figures 2 and 3."""
 
 PARTITIONS = ("split", "fused", "completely fused")
 LEFT_OUT = "{} left out; --all brings it"
-"""Text in place of figures that a run of a large robot does not have."""
+"""Text in place of figures that a run of a large robot omits."""
 
 PINOCCHIO, CPU, GPU, FPGA = "CPU, Pinocchio C++", "CPU", "GPU", "FPGA (modeled)"
 
 
 def paper(result: Mapping[str, Any]) -> dict[str, Any]:
-    """figure1: ns of each step by device. figure2: "ns" by device, partition and batch, and of it "host_ns", which the
-    host computes next to the coprocessor. figure3: "ns" of the completely fused form by device and batch. A device that
-    is not here has why instead. Of batches, those of the paper, or all where none of them was measured."""
+    """Return the data of the three figures.
+
+    figure1 holds the ns of each step by device. figure2 holds "ns" by device, partition and batch, and "host_ns", which
+    the
+    host computes next to the coprocessor. figure3 holds the "ns" of the completely fused form by device and batch. A
+    device
+    without figures has the reason instead. Batches are those of the paper, or all if none of them was measured.
+    """
     measured = list(dict.fromkeys(row["batch"] for row in result["partitions"]))
     sizes = [batch for batch in measured if batch in SIZES] or measured
     return {"figure1": _figure1(result), "figure2": _figure2(result, sizes), "figure3": _figure3(result, sizes)}
@@ -46,8 +58,10 @@ def _figure1(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _apart(up_to: Sequence[float]) -> dict[str, float]:
-    """Times of steps, from the times up to and with each, which add up to the last one. A step that overlaps a later
-    one, or took longer by itself, gets only the rest.
+    """Return the time of each step, from the times up to and including each.
+
+    A step that overlaps a later one, or took longer by itself, gets only the remainder, so the times add up to the
+    last.
     """
     least = list(accumulate(reversed(up_to), min))[::-1]
     times = [least[0], *(b - a for a, b in pairwise(least))]
@@ -82,19 +96,19 @@ def _figure3(result: Mapping[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
 
 
 def _card(result: Mapping[str, Any], part: str) -> Any:
-    """Return the times of a GPU, or the reason why there are none."""
+    """Return the times of a GPU, or the reason why they are missing."""
     card = result["cuda"]
     return card if isinstance(card, str) else card[part]
 
 
 def _chip(result: Mapping[str, Any], part: str) -> Any:
-    """Return the modeled times of a datapath, or the reason why there are none."""
+    """Return the modeled times of a datapath, or the reason why they are missing."""
     chip = result["fpga_modeled"]
     return chip if isinstance(chip, str) else chip[part]
 
 
 def text(figures: Mapping[str, Any]) -> list[str]:
-    """The three figures as tables in µs."""
+    """Return the three figures as tables in µs."""
     head = "".join(f"{name:>16}" for name in STEP_NAMES)
     lines = ["one gradient in the steps of the paper's figure 1, µs", f"  {'':<34}{head}{'together':>10}"]
     for device, steps in figures["figure1"].items():
@@ -111,7 +125,7 @@ def text(figures: Mapping[str, Any]) -> list[str]:
 
 
 def _by_batch(device: str, rows: Sequence[Mapping[str, Any]] | str, labels: Sequence[str]) -> list[str]:
-    """A line per label with a cell per batch; or why there are none."""
+    """Return a line per label with a cell per batch, or the reason why they are missing."""
     if isinstance(rows, str):
         return [f"  {device:<34}  {rows}"]
     cells: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Other people's programs, built and measured here, where their parts are installed."""
+"""Other libraries, compiled and measured on this computer if their parts are installed."""
 
 from __future__ import annotations
 
@@ -30,21 +30,27 @@ FLAGS = (
     "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
     "-DBOOST_FUSION_INVOKE_MAX_ARITY=12",
 )
+"""Compiler options for Pinocchio."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """times: function -> (median, distance of the quartiles) in ns per call, one core, double. float32_error: of its
-    own float32 for ∂q̈/∂q and ∂q̈/∂q̇, if requested."""
+    """Times of another library."""
 
     name: str
+    """Name of the library."""
     times: dict[str, tuple[float, float]]
+    """Median and interquartile range in ns per call by function, on one core in float64."""
     float32_error: tuple[float, float] | None
+    """Relative errors of its float32 for ∂q̈/∂q and ∂q̈/∂q̇, if requested."""
 
 
 def pinocchio(robot: Robot, *, single: bool = False) -> Peer | str:
-    """Pinocchio's C++ library on this robot, or why it could not be had. The first time compiles for minutes; single,
-    which adds its error in float32, takes some more and 8 GB of memory."""
+    """Measure Pinocchio's C++ library for a robot, or return the reason why it is not available.
+
+    The first call compiles for minutes. With `single`, which adds its error in float32, it takes longer and 8 GB of
+    memory.
+    """
     libraries = installed()
     if isinstance(libraries, str):
         return libraries
@@ -60,7 +66,7 @@ def pinocchio(robot: Robot, *, single: bool = False) -> Peer | str:
 
 
 def installed() -> Path | str:
-    """Return the folder with Pinocchio, Eigen and their headers, or a text that says what is missing."""
+    """Return the folder with Pinocchio, Eigen and their headers, or a text that lists what is missing."""
     prefix = Path(sysconfig.get_path("purelib")) / "cmeel.prefix"
     if not (prefix / "include" / "pinocchio").is_dir():
         return "Pinocchio is not installed: pip install 'dynagate[bench]'"
@@ -70,8 +76,17 @@ def installed() -> Path | str:
 
 
 def compiled(file: str, flags: Sequence[str], prefix: Path, also: Sequence[str] = ()) -> Path:
-    """Return the program of one of the files next to this one, compiled against Pinocchio unless it is there. also:
-    arguments that name further libraries. Raises CompileError."""
+    """Compile one of the C++ files of this package against Pinocchio, unless it was compiled before.
+
+    Args:
+        file: Name of the file.
+        flags: Compiler options.
+        prefix: Folder of the libraries.
+        also: Arguments for additional libraries.
+
+    Raises:
+        CompileError: The compiler is missing or failed.
+    """
     folder = files("dynagate.bench")
     compiler = shutil.which("g++")
     if compiler is None:
@@ -89,7 +104,7 @@ def compiled(file: str, flags: Sequence[str], prefix: Path, also: Sequence[str] 
 
 
 def described(robot: Robot) -> str:
-    """The robot as `robot_model.hpp` reads it."""
+    """Return the robot as `robot_model.hpp` reads it."""
     robot.check_uncoupled("the comparison with Pinocchio")
     lines = [str(len(robot.links))]
     for link in robot.links:

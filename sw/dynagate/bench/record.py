@@ -1,4 +1,4 @@
-"""Keep measured figures in one file, which pages are filled from.
+"""A file of measured figures, from which documentation pages are filled.
 
 The file has one entry per run: what was measured (robot, command, commit, date), on which machine, and every figure
 with the relative error of the results that were timed.
@@ -18,13 +18,13 @@ from dynagate.base.errors import ArgumentError
 
 GRADIENT = "forward_dynamics_gradient"
 TIMED_BLOCK = "dqdd_dq"
-"""Output whose relative L2 error over 256 states stands next to the times of the gradient."""
+"""Output whose relative L2 error over 256 states is printed next to the times of the gradient."""
 
 
 def added(result: Mapping[str, Any], path: Path, command: str) -> str:
-    """Return the text of a file of figures with those of a comparison added.
+    """Return the text of a file of figures with those of a run added.
 
-    Other entries stay. An entry of the same robot on the same processor is replaced. A GPU has an entry of its own.
+    An entry of the same robot on the same processor is replaced; other entries stay. A GPU has its own entry.
 
     Args:
         result: Figures of `bench.comparison.compare`.
@@ -116,7 +116,7 @@ def entry_name(result: Mapping[str, Any]) -> str:
 
 
 def commit() -> str:
-    """Return the commit of the checkout that the package runs from, or its version if there is none."""
+    """Return the commit of the checkout that the package runs from, or the package's version without a checkout."""
     place = Path(dynagate.__file__).parent
     try:
         done = subprocess.run(
@@ -162,5 +162,5 @@ def _figure(
 
 
 def _rounded(value: float) -> float:
-    """Return a value with three significant digits, which is what a noisy machine can tell."""
+    """Return a value with three significant digits, which is the precision of a noisy machine."""
     return float(f"{value:.3g}")

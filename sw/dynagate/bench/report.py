@@ -1,4 +1,4 @@
-"""The comparison as text: single calls, batches, end to end."""
+"""The figures of `dynagate bench` as text: single calls, batches, end to end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GRADIENT = "forward_dynamics_gradient"
 
 
 def text(result: dict[str, Any]) -> str:
-    """Tables; every ratio is of two figures measured in this run."""
+    """Return tables of the figures. Every ratio compares two figures of this run."""
     machine, peer = result["machine"], result["pinocchio"]
     times, generated = ({} if isinstance(p, str) else p["times"] for p in (peer, result["casadi"]))
     absent = f" ({peer})" if isinstance(peer, str) else ""
@@ -66,7 +66,7 @@ def _assumed(model: dict[str, Any] | str) -> list[str]:
 
 
 def _throughput(result: dict[str, Any], times: dict[str, Any]) -> list[str]:
-    """A line per function, dtype and layout; a pair of columns per batch and number of threads."""
+    """Return a line per function, dtype and layout, with a pair of columns per batch and number of threads."""
     rows = result["throughput"]
     columns = list(dict.fromkeys((row["batch"], row["threads"]) for row in rows))
     heads = [f"{batch}" + (f", {threads} threads" if threads > 1 else "") for batch, threads in columns]
@@ -80,7 +80,7 @@ def _throughput(result: dict[str, Any], times: dict[str, Any]) -> list[str]:
 
 
 def _resident(card: dict[str, Any] | str) -> list[str]:
-    """Batches that stay on the GPU; ratios to GRiD's kernel, launches and calls each."""
+    """Return lines about batches that stay on the GPU, with ratios to GRiD's kernel."""
     if isinstance(card, str) or isinstance(card["resident"], str):
         return []
     peer = {} if isinstance(card["grid"], str) else {row["batch"]: row for row in card["grid"]}
@@ -113,7 +113,7 @@ def _ratio(times: dict[str, Any], name: str, ns: float) -> str:
 
 
 def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
-    """Device -> batch -> microseconds, end to end."""
+    """Return end-to-end times in µs by device, then by batch."""
     lines: dict[str, dict[int, float]] = {}
 
     def add(label: str, row: dict[str, Any]) -> None:

@@ -1,6 +1,9 @@
-"""Rollouts by semi-implicit Euler: ours per step compared with forward dynamics, Pinocchio's and MuJoCo's steps, and
-one trajectory called from Python. All calls take turns, so that what else the machine does falls on all of them
-alike."""
+"""Benchmark of rollouts by semi-implicit Euler.
+
+A step of ours is compared with forward dynamics, with Pinocchio's and MuJoCo's steps, and with one trajectory called
+from
+Python. Calls alternate, so that other load on the machine affects all of them equally.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,26 @@ from dynagate.robot import Robot
 STEPS, DT, SEED = 50, 0.01, 1
 ROUNDS = 15
 PEER_BATCH = 8
-"""Trajectories of MuJoCo's calls: its step takes as long in any batch."""
+"""Number of trajectories in MuJoCo's calls. Its step takes equally long in any batch."""
 
 
 def measured(robot: Robot, region: Region, *, batch: int = 1024, pinocchio: bool = True) -> dict[str, Any]:
-    """Nanoseconds per step of a robot, by name: `kernel`, the loop on arrays that are there; `call`,
-    `Rollout` with its checks and new arrays; `forward_dynamics`, its kernel at the same batch; float32 and float64.
-    `pinocchio`, `mujoco`: a peer's step in float64, or why there is none. `one`: a trajectory of STEPS steps called
-    from Python, and `single`, one forward dynamics called from C; float64, in all."""
+    """Return times in ns per step.
+
+    `kernel` is the loop on existing arrays, `call` is `Rollout` with checks and new arrays, and `forward_dynamics` is
+    its kernel
+    at the same batch, each in float32 and float64. `pinocchio` and `mujoco` are a step in float64, or the reason why
+    there is
+    none. `one` is a trajectory of STEPS steps called from Python, and `single` one forward dynamics called from C, in
+    ns in
+    total, in float64.
+
+    Args:
+        robot: The robot.
+        region: The operating region.
+        batch: Number of trajectories.
+        pinocchio: Whether to measure Pinocchio.
+    """
     q0, qd0, tau = motions(region, STEPS, DT, batch, SEED)
     result: dict[str, Any] = {"robot": robot.name, "batch": batch, "steps": STEPS}
     calls: dict[str, Callable[[], Any]] = {}
@@ -93,7 +108,7 @@ def _pinocchio(robot: Robot) -> dict[str, Any] | str:
 
 
 def text(result: Mapping[str, Any] | str) -> str:
-    """A table of the figures, and their ratios to our float32 step; or why there is none."""
+    """Return a table of the figures, with ratios to our float32 step, or the reason why it is missing."""
     if isinstance(result, str):
         return f"rollouts are not measured: {result}"
     step = result["kernel float32"]["ns"]

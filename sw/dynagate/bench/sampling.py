@@ -1,4 +1,6 @@
-"""MPPI compared with its rollouts: calls of the solver alternate with calls of its loop in C, with the same torques."""
+"""Benchmark of MPPI against its rollouts: calls of the solver alternate with calls of its loop in C on the same
+torques.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ DTYPES = ("float32", "float64")
 
 
 def turns(robot: Robot, cost: Cost, q0: Array, goal: Array) -> Iterator[tuple[str, Callable[[], int]]]:
-    """Yield functions that make CALLS calls, about torques that hold the robot at q0 (nq,), and return CALLS.
+    """Yield functions that make CALLS calls near torques that hold the robot at q0 (nq,), and that return CALLS.
 
     Their names are "mppi" or "rollouts" with a dtype.
     """
@@ -49,7 +51,7 @@ def repeated(call: Callable[[], Any]) -> int:
 
 
 def text(result: dict[str, Any]) -> list[str]:
-    """A table of the figures. result: with nanoseconds of a call by the names of `turns`."""
+    """Return a table of the figures. `result` holds the ns of a call by the names of `turns`."""
     lines = [f"MPPI, {SAMPLES} samples of {KNOTS} knots, one thread, processor time"]
     lines.append(f"{'':<34}{'µs a call':>16}{'rollouts / call':>18}")
     for dtype in DTYPES:

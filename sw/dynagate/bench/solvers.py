@@ -1,8 +1,7 @@
-"""iLQR: an iteration of ours, of one problem and of many, compared with one of Crocoddyl's SolverDDP on the same
-problems; and MPPI compared with its rollouts.
+"""Benchmark of iLQR against Crocoddyl's SolverDDP on the same problems, and of MPPI against its rollouts.
 
-Both begin from the same torques, take the same iterations (the costs are compared) and have one thread. The figures are
-processor time, and the calls take turns, so that what else the machine does falls on all alike.
+Both solvers begin with the same torques, take the same number of iterations, and use one thread. Their costs are
+compared. Figures are processor time. Calls alternate, so that other load on the machine affects all of them equally.
 """
 
 from __future__ import annotations
@@ -26,20 +25,24 @@ from dynagate.robot import Robot
 KNOTS, DT, ITERATIONS, PROBLEMS, SEED = 50, 0.02, 10, 1024, 1
 ROUNDS = 5
 CALLS = 100_000
-"""Number of calls with one iteration each, among which the worst is searched."""
+"""Number of calls with one iteration each, among which the slowest is searched."""
 LARGEST = 14
-"""Degrees of freedom up to which the solver is compiled for the comparison."""
+"""Largest number of degrees of freedom for which the solver is compiled."""
 POSITION, SPEED, TORQUE, LAST = 1.0, 0.1, 1e-2, 100.0
 """Weights of the running cost, and how much more the last state counts."""
 AWAY = 0.5
-"""rad or m: how far starts are from the middle of the region, and goals from the starts, at most."""
+"""Largest distance of starts from the middle of the region, and of goals from the starts, rad or m."""
 
 
 def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[str, Any] | str:
-    """Nanoseconds of an iteration and problem: `one`, `many` (PROBLEMS in a call), `single` (these in float32), and
-    `crocoddyl`, or why there is none; `cost`: the largest relative difference of the costs of both after ITERATIONS;
-    `tail`: of CALLS calls, as a closed loop makes them; of a call of MPPI by the names of `sampling.turns`. Or why
-    nothing is measured."""
+    """Return the ns of an iteration and problem, or the reason why nothing is measured.
+
+    `one` is a single problem, `many` is PROBLEMS in a call, and `single` is the same in float32. `crocoddyl` is
+    Crocoddyl's
+    time or the reason why it is missing. `cost` is the largest relative difference of the costs after ITERATIONS.
+    `tail` holds
+    CALLS calls as in a closed loop. Calls of MPPI have the names of `sampling.turns`.
+    """
     if robot.nq != robot.nv or robot.followers or robot.nv > LARGEST:
         return f"expected at most {LARGEST} joints of one degree of freedom that mimic no other"
     undamped = replace(robot, links=tuple(replace(x, joint=replace(x.joint, damping=0.0)) for x in robot.links))
@@ -70,7 +73,9 @@ def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[st
 
 
 def _tail(solver: Ilqr, q0: Array, goal: Array) -> dict[str, Any]:
-    """Nanoseconds by the clock of calls from Python, each from the last plan: the median, 99.9 % and the worst."""
+    """Return the median, the 99.9 % quantile and the largest time of calls from Python in ns, each from the last
+    plan.
+    """
     ns, still = np.empty(CALLS), np.zeros(len(q0))
     plan = solver(q0, still, goal=goal)
     for k in range(CALLS):
@@ -82,7 +87,7 @@ def _tail(solver: Ilqr, q0: Array, goal: Array) -> dict[str, Any]:
 
 
 def _problems(region: Region, n: int) -> tuple[Array, Array]:
-    """Starts and goals (PROBLEMS, nv) within the region."""
+    """Return starts and goals (PROBLEMS, nv) within the region."""
     random = np.random.default_rng(SEED)
     low, high = np.array(region.lower), np.array(region.upper)
     start = np.clip(np.clip(0.0, low, high) + random.uniform(-AWAY, AWAY, (PROBLEMS, n)), low, high)
@@ -90,7 +95,9 @@ def _problems(region: Region, n: int) -> tuple[Array, Array]:
 
 
 def _peer(robot: Robot, q0: Array, goal: Array, tau: Array) -> Callable[[], tuple[int, float]] | str:
-    """Crocoddyl's solver on a problem: a call gives its iterations and cost. Or why there is none."""
+    """Return a call of Crocoddyl's solver on a problem, which returns its iterations and cost, or the reason why it is
+    missing.
+    """
     try:
         import crocoddyl
         import pinocchio
@@ -128,7 +135,7 @@ def _peer(robot: Robot, q0: Array, goal: Array, tau: Array) -> Callable[[], tupl
 
 
 def _model(robot: Robot, pinocchio: Any) -> tuple[Any, Sequence[int]]:
-    """The robot in Pinocchio, joint by joint, and the places of its degrees of freedom in ours."""
+    """Return the robot in Pinocchio, built joint by joint, and the indices of its degrees of freedom in ours."""
     kinds = {"prismatic": pinocchio.JointModelPrismaticUnaligned}
     model = pinocchio.Model()
     model.gravity = pinocchio.Motion(np.array(robot.gravity), np.zeros(3))
@@ -146,7 +153,7 @@ def _model(robot: Robot, pinocchio: Any) -> tuple[Any, Sequence[int]]:
 
 
 def text(result: dict[str, Any] | str) -> str:
-    """A table of the figures, and their ratios to Crocoddyl's."""
+    """Return a table of the figures, with ratios to Crocoddyl's."""
     if isinstance(result, str):
         return f"iLQR is not measured: {result}"
     lines = [

@@ -1,1 +1,1 @@
-"""Checks of a robot's physics before use: inertias, limits, twins, and what it does over its range."""
+"""Checks of a robot's physics before use: inertias, limits, left and right twins, and behavior over its range."""

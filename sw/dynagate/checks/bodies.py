@@ -1,4 +1,4 @@
-"""Check masses, centers of mass and inertias, and guess the slip behind those that no body has."""
+"""Checks of masses, centers of mass and inertias, with a guess of the mistake behind impossible inertias."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dynagate.checks.finding import Finding
 from dynagate.checks.source import ENTRIES, UrdfBody
 
 ROUNDING = 1e-3
-"""Part of the largest moment of inertia by which files round their entries."""
+"""Fraction of the largest moment of inertia by which files may round their entries."""
 
 OSMIUM = 22590.0
 """Density of the densest solid, kg/m³."""
 
 LIGHT = 1.0
-"""Density that a link is lighter than only if its shapes are far too large, kg/m³."""
+"""Density below which shapes are probably far too large, kg/m³."""
 
 ORDERS = {
     "ixx, iyy, izz, ixy, ixz, iyz": (0, 3, 4, 1, 5, 2),
@@ -26,14 +26,14 @@ ORDERS = {
     "ixx, iyy, izz, iyz, ixz, ixy": (0, 5, 4, 1, 3, 2),
     "ixx, ixy, iyy, ixz, iyz, izz": (0, 1, 3, 2, 4, 5),
 }
-"""Orders in which other programs list an inertia -> for each entry of `ENTRIES`, its place in that order."""
+"""Orders in which other programs list an inertia -> for each entry of `ENTRIES`, its index in that order."""
 
 UNITS = {"kg mm²": 1e-6, "g mm²": 1e-9, "kg cm²": 1e-4, "g m²": 1e-3, "g cm²": 1e-7}
-"""Units of inertia in kg m²."""
+"""Units of inertia, in kg m²."""
 
 
 def check_bodies(bodies: Sequence[UrdfBody]) -> Iterator[Finding]:
-    """Yield findings on each body and on copies among them."""
+    """Yield findings on each body, and on copies among the bodies."""
     for body in bodies:
         yield from _mass(body)
         yield from _center(body)
@@ -43,7 +43,7 @@ def check_bodies(bodies: Sequence[UrdfBody]) -> Iterator[Finding]:
 
 
 def is_possible(inertia: Floats) -> bool:
-    """Return whether a body can have an inertia (3, 3): its moments are positive and obey the triangle inequality."""
+    """Return whether a rigid body can have an inertia (3, 3): positive moments that satisfy the triangle inequality."""
     moments = np.linalg.eigvalsh(inertia)
     return bool(moments[0] > 0.0 and moments[2] <= (moments[0] + moments[1]) * (1.0 + ROUNDING))
 
@@ -102,7 +102,7 @@ def _inertia(body: UrdfBody) -> Iterator[Finding]:
 
 
 def _slip(body: UrdfBody) -> str:
-    """Return the likely slip behind an inertia that no body has, with the line to write; "" if none is likely."""
+    """Return the likely mistake behind an impossible inertia, with a corrected line; "" if no guess fits."""
     entries = body.inertia[np.triu_indices(3)]
     for order, places in ORDERS.items():
         inertia = _matrix(entries[list(places)])
@@ -122,13 +122,13 @@ def _slip(body: UrdfBody) -> str:
 
 
 def _fits(body: UrdfBody, inertia: Floats) -> bool:
-    """Return whether an inertia has a radius of gyration that fits the size of a body."""
+    """Return whether the radius of gyration of an inertia fits the size of a body."""
     radius = float(np.sqrt(np.trace(inertia) / 2.0 / body.mass))
     return body.size is None or radius <= 0.55 * body.size + 1e-3
 
 
 def _unit(body: UrdfBody, radius: float, limit: float) -> str:
-    """Return the unit that an inertia is probably in; "" if none fits."""
+    """Return the unit in which an inertia is probably written; "" if no unit fits."""
     size = body.size if body.size is not None else limit / 5.0
     for unit, factor in UNITS.items():
         if 0.02 * size < radius * np.sqrt(factor) < 0.55 * size:
@@ -137,7 +137,7 @@ def _unit(body: UrdfBody, radius: float, limit: float) -> str:
 
 
 def _copies(bodies: Sequence[UrdfBody]) -> Iterator[Finding]:
-    """Yield bodies of several masses with one inertia."""
+    """Yield findings on bodies that have different masses but the same inertia."""
     same: defaultdict[bytes, list[UrdfBody]] = defaultdict(list)
     for body in bodies:
         if body.mass > 0.0 and np.any(body.inertia):
@@ -152,6 +152,7 @@ def _copies(bodies: Sequence[UrdfBody]) -> Iterator[Finding]:
 
 
 def _ratio(bodies: Sequence[UrdfBody]) -> Iterator[Finding]:
+    """Yield a finding if the masses of bodies differ by too large a factor."""
     heavy = [body for body in bodies if body.mass > 0.0]
     if len(heavy) < 2:
         return

@@ -1,4 +1,4 @@
-"""Check the physics of a robot before use."""
+"""Check the physics of a robot before use: `dynagate.check`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ from dynagate.robot.model import Robot
 def check(robot: Robot | str | PathLike[str], *, trust: bool = False) -> list[Finding]:
     """Check the physics of a robot or of its file.
 
-    The checks look for inertias that no body has, with the likely slip; centers of mass outside the shapes; densities
-    and mass ratios; limits of 0, in degrees or millimetres; axes that are no unit vectors; joints that cannot hold
-    gravity; twins on the left and right that differ; the condition of the mass matrix over the range; and whatever the
-    reader of the file warns of.
+    The checks look for impossible inertias and the likely mistake behind them; centers of mass outside the shapes;
+    densities and mass ratios; limits of 0, in degrees or in millimetres; axes that are not unit vectors; joints that
+    cannot
+    hold gravity; differences between left and right twins; and the condition of the mass matrix over the range.
+    Warnings
+    of the file's parser are included.
 
     Args:
         robot: A robot, the name of one that ships, or the path of a file.
-        trust: Accept MJCF and xacro, as `Robot.from_file`.
+        trust: Accept MJCF and xacro, as in `Robot.from_file`.
 
     Returns:
         The findings, errors first. Each has its level, place, text, value, line of the file and advice.
@@ -69,7 +71,7 @@ def _of_robot(robot: Robot, source: RobotSource | None) -> list[Finding]:
 
 
 def _of_other(path: Path, *, trust: bool) -> list[Finding]:
-    """Return the findings on a file that another program reads."""
+    """Return the findings on a file that another program parses."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotWarning)
         robot = Robot.from_file(path, trust=trust, allow_unphysical=True)
@@ -77,7 +79,7 @@ def _of_other(path: Path, *, trust: bool) -> list[Finding]:
 
 
 def _of_urdf(path: Path) -> list[Finding]:
-    """Return the findings on a URDF file. What its reader refuses is an error."""
+    """Return the findings on a URDF file. An error of its parser is a finding."""
     refused: list[Finding] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotWarning)
@@ -99,7 +101,9 @@ def _of_urdf(path: Path) -> list[Finding]:
 
 
 def _with_options(path: Path) -> Robot | None:
-    """Return the robot of a file that is refused without options, if options accept it."""
+    """Return the robot in a file that the parser rejects, read with the options that accept it; None if no option
+    does.
+    """
     for floating in (False, True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -111,13 +115,13 @@ def _with_options(path: Path) -> Robot | None:
 
 
 def _lines(error: RobotError, path: Path) -> list[str]:
-    """Return what a reader refuses a file for, one text each."""
+    """Return the reasons for which a parser rejects a file, one text each."""
     text = str(error).removeprefix(f"{path.name}: ")
     return [line.strip() for line in text.split("\n") if line.startswith("  ")] or [text]
 
 
 def _is_repeated(text: str) -> bool:
-    """Return whether another check finds the same, with the likely slip."""
+    """Return whether another check reports the same error, with the likely mistake."""
     return "moments of inertia" in text or "which no body has" in text
 
 
@@ -128,7 +132,7 @@ def _refused(text: str) -> Finding:
 
 
 def _warned(path: Path, caught: list[warnings.WarningMessage]) -> list[Finding]:
-    """Return the warnings of a reader as notes."""
+    """Return the warnings of a parser as notes."""
     texts = [str(each.message).removeprefix(f"{path.name}: ") for each in caught]
     # a check of limits names each joint whose limit is 0
     return [Finding("note", "file", "robot", text) for text in texts if "limit 0 of joint" not in text]

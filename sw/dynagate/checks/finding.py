@@ -1,4 +1,4 @@
-"""One finding of a check."""
+"""One finding of `dynagate.check`."""
 
 from __future__ import annotations
 
@@ -6,33 +6,30 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 LEVELS = ("error", "warning", "note")
-"""How much a finding matters: no body or joint is like this; probably a slip; worth to know."""
+"""Severity of a finding: "error" is impossible, "warning" is probably a mistake, "note" is information."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding of `dynagate.check`.
-
-    Attributes:
-        level: "error" if no body or joint is like this, "warning" for a probable slip, or "note".
-        check: Name of the check, such as "inertia" or "gravity".
-        place: The link or joint, such as "link 'forearm'", or "robot".
-        text: What is wrong, with the number and its unit.
-        value: The number; None without a number.
-        line: Line of the file; None if it is unknown.
-        advice: What to write instead; "" if there is no guess.
-    """
+    """One finding of `dynagate.check`."""
 
     level: str
+    """"error" if no body or joint can be like this, "warning" for a probable mistake, or "note"."""
     check: str
+    """Name of the check, such as "inertia" or "gravity"."""
     place: str
+    """The link or joint, such as "link 'forearm'", or "robot"."""
     text: str
+    """Description of the problem, with the number and its unit."""
     value: float | None = None
+    """The number; None if there is no number."""
     line: int | None = None
+    """Line of the file; None if it is unknown."""
     advice: str = ""
+    """Suggested correction; "" if there is no guess."""
 
     def __str__(self) -> str:
-        """One line for a terminal, and a second one with the advice."""
+        """Return one line for a terminal, and a second line with the advice."""
         place = self.place if self.line is None else f"line {self.line}, {self.place}"
         advice = f"\n         {self.advice}" if self.advice else ""
         return f"{self.level:<8} {place}: {self.text}{advice}"
@@ -43,5 +40,5 @@ class Finding:
 
 
 def ordered(findings: list[Finding]) -> list[Finding]:
-    """Return findings by their level, in the same order otherwise."""
+    """Return findings sorted by severity, otherwise in the same order."""
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))

@@ -1,4 +1,4 @@
-"""Check the axes and limits of joints, and twins on the left and right."""
+"""Checks of the axes and limits of joints, and of left and right twins."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from dynagate.robot.parts import Joint
 from dynagate.robot.tree import RobotTree
 
 SIDES = (("left", "right"), ("l", "r"), ("lf", "rf"), ("lh", "rh"), ("fl", "fr"), ("rl", "rr"), ("hl", "hr"))
-"""Words in names of the left side, and the same words of the right side."""
+"""Words in names of the left side, and the corresponding words of the right side."""
 
 FAST = {"rad": 100.0, "m": 20.0}
-"""Speeds in rad/s and m/s that hardly any joint has."""
+"""Speeds in rad/s and m/s that hardly any joint reaches."""
 STRONG = {"rad": 1e5, "m": 1e6}
 """Torques in N m and forces in N that hardly any joint has."""
 TURNS = 4.0 * math.pi
-"""rad: a limit beyond this is probably in degrees."""
+"""Largest plausible angle in rad. A larger limit is probably in degrees."""
 STROKE = 10.0
-"""m: a longer slide is probably in millimetres."""
+"""Largest plausible travel in m. A larger limit is probably in millimetres."""
 
 
 def check_joints(robot: RobotTree, source: RobotSource | None) -> Iterator[Finding]:
-    """Yield findings on axes and limits of a robot's joints. source: the file that it comes from."""
+    """Yield findings on the axes and limits of a robot's joints. `source` is the robot's file, if known."""
     for link in robot.links:
         line = source.line(link.joint.name) if source else None
         yield from _limits(link.joint, line)
@@ -43,6 +43,7 @@ def check_joints(robot: RobotTree, source: RobotSource | None) -> Iterator[Findi
 
 
 def _axis(name: str, element: Any) -> Iterator[Finding]:
+    """Yield a finding if the axis of a joint element is not a unit vector."""
     child = element.find("axis")
     if child is None or element.get("type") in ("fixed", "floating", "spherical"):
         return
@@ -58,6 +59,7 @@ def _axis(name: str, element: Any) -> Iterator[Finding]:
 
 
 def _limits(joint: Joint, line: int | None) -> Iterator[Finding]:
+    """Yield findings on the limits of a joint."""
     place = f"joint '{joint.name}'"
     unit, force = joint.kind.units
     for key, value, most, of in (
@@ -86,7 +88,7 @@ def _limits(joint: Joint, line: int | None) -> Iterator[Finding]:
 
 
 def mirrored(name: str) -> str | None:
-    """Return the name of the twin on the right of a part on the left; None if a name has no side."""
+    """Return the name of the right twin of a part on the left, or None if the name contains no side."""
     words = re.split(r"([^A-Za-z]+)", name)
     for left, right in SIDES:
         for k, word in enumerate(words):
@@ -97,7 +99,7 @@ def mirrored(name: str) -> str | None:
 
 
 def check_twins(robot: RobotTree, bodies: Sequence[UrdfBody], source: RobotSource | None) -> Iterator[Finding]:
-    """Yield pairs of links and joints on the left and right that differ by more than 1 %."""
+    """Yield findings on left and right links and joints that differ by more than 1 %."""
     by_name = {body.name: body for body in bodies}
     for body in bodies:
         twin = by_name.get(mirrored(body.name) or "")
@@ -121,7 +123,7 @@ def check_twins(robot: RobotTree, bodies: Sequence[UrdfBody], source: RobotSourc
 
 
 def _quantities(body: UrdfBody, twin: UrdfBody) -> Iterator[tuple[str, str, float, float]]:
-    """Yield what mirrored bodies have in common: name, unit and the two values."""
+    """Yield the quantities that mirrored bodies share: name, unit and both values."""
     yield "mass", "kg", body.mass, twin.mass
     distances = [float(np.linalg.norm(each.com)) for each in (body, twin)]
     if max(distances) > 1e-4:

@@ -1,4 +1,4 @@
-"""Check what a robot does over its range: torques of gravity against limits, and the condition of its mass matrix."""
+"""Checks over a robot's range of motion: gravity torques against limits, and the condition of the mass matrix."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.robot.model import Robot
 
 STATES = 256
+"""Number of random configurations."""
 SEED = 1
+"""Seed of the random configurations."""
 FAR = 20.0
-"""m: a longer offset between joints is probably in millimetres."""
+"""Largest plausible offset between joints in m. A larger one is probably in millimetres."""
 STIFF = 1e10
-"""Condition of the mass matrix at which float64 loses ten digits."""
+"""Condition number of the mass matrix at which float64 loses ten digits."""
 
 
 def check_motion(robot: Robot, source: RobotSource | None) -> Iterator[Finding]:
-    """Yield findings that need configurations: lengths, gravity and the mass matrix. source: the robot's file."""
+    """Yield findings on lengths, gravity torques and the mass matrix. `source` is the robot's file, if known."""
     yield from _lengths(robot, source)
     if not any(link.mass for link in robot.links):
         yield Finding("warning", "mass", "robot", "no link has a mass: the file is for kinematics only", 0.0)
@@ -35,7 +37,7 @@ def check_motion(robot: Robot, source: RobotSource | None) -> Iterator[Finding]:
 
 
 def configurations(robot: Robot) -> Floats:
-    """Return configurations (STATES, nq) within the limits, and within π rad or m without limits."""
+    """Return random configurations (STATES, nq) within the position limits, or within π rad or m without limits."""
     random = np.random.default_rng(SEED)
     q = integrate(robot, np.tile(neutral(robot), (STATES, 1)), random.uniform(-np.pi, np.pi, (STATES, robot.nv)))
     quaternion = np.zeros(robot.nq, bool)
@@ -47,6 +49,7 @@ def configurations(robot: Robot) -> Floats:
 
 
 def _lengths(robot: Robot, source: RobotSource | None) -> Iterator[Finding]:
+    """Yield findings on offsets between joints that are probably in millimetres."""
     for link in robot.links:
         length = float(np.linalg.norm(link.joint.translation))
         if length > FAR:
@@ -60,7 +63,7 @@ def _lengths(robot: Robot, source: RobotSource | None) -> Iterator[Finding]:
 
 
 def _gravity(robot: Robot, q: Floats, source: RobotSource | None) -> Iterator[Finding]:
-    """Yield joints that cannot hold the robot still somewhere in its range."""
+    """Yield findings on joints that cannot hold the robot still everywhere in its range."""
     if robot.undriven or not any(robot.gravity):
         return
     torque = np.abs(evaluate(trace(robot, "gravity_torque"), {"q": q})["gravity_torque"])
@@ -76,7 +79,7 @@ def _gravity(robot: Robot, q: Floats, source: RobotSource | None) -> Iterator[Fi
 
 
 def _condition(robot: Robot, q: Floats, source: RobotSource | None) -> Iterator[Finding]:
-    """Yield the condition of the mass matrix, and the joint that moves the least inertia."""
+    """Yield the condition number of the mass matrix, and the joint that moves the least inertia."""
     try:
         matrices = np.asarray(next(iter(evaluate(trace(robot, "mass_matrix"), {"q": q}).values())))
     except Error as error:

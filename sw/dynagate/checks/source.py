@@ -1,4 +1,4 @@
-"""Read from a URDF file what checks need besides the robot: bodies as they are written, sizes of shapes, and lines."""
+"""Content of a URDF file that checks need in addition to the robot: bodies, sizes of shapes, and line numbers."""
 
 from __future__ import annotations
 
@@ -18,56 +18,54 @@ from dynagate.robot.rotations import Rounding
 from dynagate.robot.visuals import folder_of, mesh_bytes
 
 ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+"""Attributes of an <inertia> element, in the order of the upper triangle."""
 HEADER = 84
-"""Bytes of a binary STL file before its triangles."""
+"""Number of bytes before the triangles of a binary STL file."""
 TRIANGLE = 50
-"""Bytes of a triangle in a binary STL file."""
+"""Number of bytes of a triangle in a binary STL file."""
 
 
 @dataclass(frozen=True)
 class UrdfBody:
-    """A link's mass distribution as the file has it.
-
-    Attributes:
-        name: Name of the link.
-        line: Line of its <inertial>; None if it is unknown.
-        mass: Mass, kg.
-        com: Center of mass (3,) in the link's frame, m.
-        inertia: Inertia (3, 3) about the center of mass, in axes that the file chose, kg m².
-        lower: Corner (3,) of the box around the link's shapes, in the link's frame, m; None if it is unknown.
-        upper: The opposite corner (3,).
-    """
+    """Mass distribution of a link as the file states it."""
 
     name: str
+    """Name of the link."""
     line: int | None
+    """Line of its <inertial>; None if it is unknown."""
     mass: float
+    """Mass, kg."""
     com: Floats
+    """Center of mass (3,) in the link's frame, m."""
     inertia: Floats
+    """Inertia (3, 3) about the center of mass, in axes that the file chose, kg m²."""
     lower: Floats | None = None
+    """Lower corner (3,) of the bounding box of the link's shapes, in the link's frame, m; None if it is unknown."""
     upper: Floats | None = None
+    """Upper corner (3,) of that box, m."""
 
     @property
     def place(self) -> str:
-        """The link, for a finding."""
+        """The link, as findings name it."""
         return f"link '{self.name}'"
 
     @property
     def size(self) -> float | None:
-        """Length of the diagonal of the box around the shapes, m."""
+        """Length of the diagonal of the bounding box, m."""
         return None if self.lower is None or self.upper is None else float(np.linalg.norm(self.upper - self.lower))
 
 
 def bodies_of(links: tuple[Link, ...]) -> list[UrdfBody]:
-    """Return the bodies of a robot that comes from no URDF file."""
+    """Return the bodies of a robot that was not read from a URDF file."""
     return [UrdfBody(link.name, None, link.mass, np.array(link.com), np.array(link.inertia)) for link in links]
 
 
 class RobotSource:
-    """A URDF file as it is written.
+    """Content of a URDF file as it is written.
 
     Attributes:
-        bodies: Its links with an <inertial> that can be read.
-        joints: Its <joint> elements by name.
+        bodies: Links whose <inertial> can be read.
+        joints: <joint> elements by name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,7 +83,7 @@ class RobotSource:
                 continue  # the parser of robots names it
 
     def line(self, joint: str) -> int | None:
-        """Return the line of a joint, None if the file does not have it."""
+        """Return the line of a joint, or None if the file does not have it."""
         element = self.joints.get(joint)
         return None if element is None else int(element.sourceline)
 
@@ -107,7 +105,7 @@ class RobotSource:
         return UrdfBody(str(link.get("name")), line, number(mass, "value", where), com, inertia, lower, upper)
 
     def _corners(self, shape: Any) -> Floats | None:
-        """Return corners (8, 3) of the box around one shape, in the link's frame; None if its size is unknown."""
+        """Return the corners (8, 3) of a shape's bounding box in the link's frame, or None if its size is unknown."""
         try:
             rotation, translation = origin_of(shape, "shape", Rounding(0.0))
             lower, upper = self._extent(shape.find("geometry"))
@@ -138,7 +136,7 @@ class RobotSource:
 
 
 def stl_points(content: bytes) -> Floats | None:
-    """Return the corners (n, 3) of the triangles of a binary STL file; None if it is another file."""
+    """Return the corners (n, 3) of the triangles of a binary STL file, or None if the content is something else."""
     count = int.from_bytes(content[HEADER - 4 : HEADER], "little")
     if not count or len(content) != HEADER + TRIANGLE * count:
         return None

@@ -1,7 +1,9 @@
-"""Rigid-body algorithms as plain mathematics over any scalar, and the functions of one robot that they make.
+"""Rigid-body algorithms, written once over any scalar, and the table of functions that they provide.
 
-`FUNCTIONS` is the one list of what can be traced, evaluated and built: names, inputs and outputs with their shapes.
-`CONSTRAINED` has those of robots with constraints.
+A scalar may be a float, a numpy batch or a traced expression, so the same code evaluates a function and records its
+graph.
+`FUNCTIONS` lists every function that can be traced, evaluated and built, with the names and shapes of its inputs and
+outputs. `CONSTRAINED` lists the additional functions of robots with constraints.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers of a batch as one scalar, with which an algorithm over any scalar computes many states at once."""
+"""A scalar type that holds one number per sample of a batch, so that scalar algorithms evaluate many states at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from dynagate.dynamics.spatial import NUMPY
 
 
 class Batch:
-    """A number in each sample of a batch. value: array (batch), of floats or complex numbers."""
+    """One number for each sample of a batch, with the arithmetic of a scalar.
+
+    Args:
+        value: Array of shape (batch,), of floats or complex numbers.
+    """
 
     __slots__ = ("value",)
 
@@ -53,7 +57,7 @@ class Batch:
         return Batch(np.cos(self.value))
 
     def operation(self, name: str, *operands: Any) -> Batch:
-        """Return an operation without a sign in Python, by its name in `spatial`."""
+        """Return an operation that Python has no operator for, such as `sqrt`; `spatial.NUMPY` lists the names."""
         return Batch(NUMPY[name](*map(_number, operands)))
 
 
@@ -62,7 +66,15 @@ def _number(x: Any) -> Any:
 
 
 def batched(function: Callable[..., Array], *vectors: Array) -> Array:
-    """Return a function of vectors of scalars, for arrays (batch, n) of floats or complex numbers."""
+    """Evaluate a function of scalar vectors for a batch of inputs.
+
+    Args:
+        function: A function of vectors (n,) over any scalar that returns a vector (m,).
+        vectors: Its arguments as arrays (batch, n) of floats or complex numbers. Leading axes are broadcast.
+
+    Returns:
+        The results, an array (batch, m).
+    """
     scalars = []
     for vector in vectors:
         own = np.empty(vector.shape[-1], dtype=object)

@@ -1,4 +1,9 @@
-"""Configurations and the velocities that lead from one to another."""
+"""Configurations of a robot, and the velocities that lead from one configuration to another.
+
+Joints with quaternions make the configuration space a manifold: q has nq numbers and velocities have nv.
+`integrate` and `difference` are the manifold's plus and minus, for arrays. `advance` and `between` are the same over
+any scalar.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +27,14 @@ Scalars = Sequence[Scalar] | Array
 
 @explained
 def neutral(robot: RobotOrName) -> Array:
-    """The configuration q (nq,) of a robot with every joint at zero, rad or m, and every quaternion the identity.
-    robot: also a name or a path."""
+    """Return the configuration with every joint at zero and every quaternion at the identity.
+
+    Args:
+        robot: A robot, the name of one that ships, or the path of a URDF file.
+
+    Returns:
+        The configuration q (nq,), rad or m.
+    """
     robot = robot_of(robot)
     q = np.zeros(robot.nq)
     q[[part.stop - 1 for part in robot.quaternions()]] = 1.0
@@ -31,7 +42,7 @@ def neutral(robot: RobotOrName) -> Array:
 
 
 def normalized(robot: Robot, q: Array) -> Array:
-    """q (..., nq), with every quaternion brought to length 1 in place."""
+    """Scale every quaternion in q (..., nq) to length 1, in place, and return q."""
     for part in robot.quaternions():
         q[..., part] /= np.linalg.norm(q[..., part], axis=-1, keepdims=True)
     return q
@@ -51,6 +62,9 @@ def _rows(label: str, value: npt.ArrayLike, size: int, *, accepts_complex: bool 
 
 
 def _configurations(robot: Robot, label: str, value: npt.ArrayLike) -> Array:
+    """Return q (..., nq) as an array of finite numbers. Raise ArgumentError if a quaternion has another length than
+    1.
+    """
     array = _rows(label, value, robot.nq)
     units = [(part.start, part.stop) for part in robot.quaternions()]
     check_unit_vectors(label, units, array.reshape(-1, robot.nq))
@@ -58,7 +72,7 @@ def _configurations(robot: Robot, label: str, value: npt.ArrayLike) -> Array:
 
 
 def _shared_axes(first: tuple[str, Array], second: tuple[str, Array]) -> tuple[int, ...]:
-    """Return the broadcast leading axes of two arrays. Raise ArgumentError if they do not go together."""
+    """Return the broadcast leading axes of two arrays. Raise ArgumentError if they cannot be broadcast."""
     (a, x), (b, y) = first, second
     try:
         return np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
@@ -70,11 +84,10 @@ def _shared_axes(first: tuple[str, Array], second: tuple[str, Array]) -> tuple[i
 
 @explained
 def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
-    """Return the configurations that a robot reaches with a constant velocity in one second.
+    """Return the configurations that a robot reaches by moving with a constant velocity for one second.
 
-    This is what a derivative by q means: column j is the slope along v = ε e_j. A quaternion is multiplied from the
-    right by exp(ω/2); a floating joint follows the screw (linear, angular) of its own frame (Solà, Deray & Atchuthan,
-    "A micro Lie theory", 2018, eqs. 172-174).
+    Derivatives with respect to q are defined by this function: column j is the slope along v = ε e_j. A quaternion is
+    multiplied from the right by exp(ω/2). A floating joint follows the screw (linear, angular) of its own frame.
 
     Args:
         robot: A robot, the name of one that ships, or the path of a URDF file.
@@ -85,9 +98,13 @@ def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
         Configurations (..., nq), rad or m.
 
     Raises:
-        ValueError: An array has another shape, leading axes that do not go together, or a number that is not finite; or
-            a quaternion has another length than 1.
+        ValueError: An array has a wrong shape, leading axes that cannot be broadcast, or a number that is not finite;
+            or a
+            quaternion has another length than 1.
         TypeError: An array is masked, or does not hold numbers; q is complex.
+
+    Reference:
+        Solà, Deray & Atchuthan, "A micro Lie theory", 2018, eqs. 172-174.
     """
     robot = robot_of(robot)
     configurations = _configurations(robot, "q", q)
@@ -97,7 +114,7 @@ def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
 
 
 def integrated(robot: Robot, q: Array, v: Array) -> Array:
-    """Return `integrate` of arrays that are not checked: q (..., nq) and v (..., nv)."""
+    """Return `integrate` without checks: q (..., nq) and v (..., nv) are arrays of finite numbers."""
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     result = np.empty((*batch, robot.nq), np.result_type(q, v, np.float64))
     for link, iq, iv in robot.slices():
@@ -108,10 +125,11 @@ def integrated(robot: Robot, q: Array, v: Array) -> Array:
 
 @explained
 def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> Array:
-    """Return the constant velocity that leads from one configuration to another in one second, by the shorter turn.
+    """Return the constant velocity that leads from one configuration to another in one second.
 
-    This is the inverse of `integrate` (Solà, Deray & Atchuthan 2018, eqs. 133, 173):
-    `integrate(robot, q, difference(robot, q, q_next))` is q_next, up to the sign of its quaternions.
+    This is the inverse of `integrate`: `integrate(robot, q, difference(robot, q, q_next))` is q_next, up to the sign of
+    its
+    quaternions. Rotations take the shorter way, by at most π.
 
     Args:
         robot: A robot, the name of one that ships, or the path of a URDF file.
@@ -122,9 +140,13 @@ def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> A
         Velocities (..., nv), rad/s or m/s.
 
     Raises:
-        ValueError: An array has another shape, leading axes that do not go together, or a number that is not finite; or
-            a quaternion has another length than 1.
+        ValueError: An array has a wrong shape, leading axes that cannot be broadcast, or a number that is not finite;
+            or a
+            quaternion has another length than 1.
         TypeError: An array is masked, or does not hold real numbers.
+
+    Reference:
+        Solà, Deray & Atchuthan, "A micro Lie theory", 2018, eqs. 133 and 173.
     """
     robot = robot_of(robot)
     first, second = _configurations(robot, "q", q), _configurations(robot, "q_next", q_next)
@@ -137,8 +159,19 @@ def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> A
 
 
 def advance(robot: Robot, q: Scalars, v: Scalars) -> Array:
-    """`integrate` over any scalar: q (nq,) and v (nv,) to (nq,), quaternions of length 1, exact to rounding for every
-    turn. Both forms are computed and one is selected, so that it can be traced and built."""
+    """Return `integrate` over any scalar, accurate to rounding for every rotation angle.
+
+    Both the power series and the closed form are computed and one is selected, so that the function can be traced and
+    built.
+
+    Args:
+        robot: The robot.
+        q: Configuration (nq,), rad or m, with quaternions of length 1.
+        v: Velocity (nv,), rad/s or m/s, applied for one second.
+
+    Returns:
+        The configuration (nq,).
+    """
     result = zeros(robot.nq)
     for link, iq, iv in robot.slices():
         if link.joint.nv:
@@ -147,7 +180,7 @@ def advance(robot: Robot, q: Scalars, v: Scalars) -> Array:
 
 
 def between(robot: Robot, q: Scalars, q_next: Scalars) -> Array:
-    """`difference` of two configurations (nq,) over any scalar, exact to rounding for every turn of less than π."""
+    """Return `difference` of two configurations (nq,) over any scalar, accurate to rounding for every angle below π."""
     result = zeros(robot.nv)
     for link, iq, iv in robot.slices():
         if link.joint.nv:
@@ -156,8 +189,11 @@ def between(robot: Robot, q: Scalars, q_next: Scalars) -> Array:
 
 
 def bracket(robot: Robot, u: Scalars, v: Scalars) -> Array:
-    """[u, v] (nv,) of two velocities (nv,) over any scalar: what is left of moving by u, then v, then back. Zero but
-    for spherical and floating joints."""
+    """Return the Lie bracket [u, v] (nv,) of two velocities (nv,) over any scalar.
+
+    The bracket measures how much the order of two motions matters. It is nonzero only for spherical and floating
+    joints.
+    """
     result = zeros(robot.nv)
     for link, _, iv in robot.slices():
         if link.joint.nv:
@@ -166,8 +202,10 @@ def bracket(robot: Robot, u: Scalars, v: Scalars) -> Array:
 
 
 def directions_of(robot: Robot, q: Scalars, rates: Scalars) -> Array:
-    """The velocity (nv,) with which a configuration (nq,) moves whose numbers change at these rates (nq,): the left
-    inverse of `direction_matrix`."""
+    """Convert the rates of a configuration's numbers, dq/dt (nq,), to the velocity (nv,) over any scalar.
+
+    The map is the left inverse of `direction_matrix`. For robots without quaternions it is the identity.
+    """
     result = zeros(robot.nv)
     moved = array(list(rates))
     for link, iq, iv in robot.slices():
@@ -177,20 +215,24 @@ def directions_of(robot: Robot, q: Scalars, rates: Scalars) -> Array:
 
 
 def along_columns(robot: Robot, q: Scalars, rates: Array) -> Array:
-    """`directions_of` each column of rates (nq, columns): (nv, columns)."""
+    """Apply `directions_of` to each column of rates (nq, columns) and return an array (nv, columns)."""
     return np.stack([directions_of(robot, q, column) for column in rates.T], axis=1)
 
 
 def entry_weights(robot: Robot, q: Scalars, lam: Array) -> Array:
-    """Weights (nq,) of a configuration's numbers from those of its directions (nv,): `directions_of` transposed.
-    Those of a quaternion are orthogonal to it."""
+    """Convert a covector (nv,) over velocities to one (nq,) over the numbers of q: the transpose of `directions_of`.
+
+    The part for a quaternion is orthogonal to that quaternion.
+    """
     if not robot.quaternions():
         return lam
     return along_columns(robot, q, np.eye(robot.nq).astype(object)).T @ lam
 
 
 def direction_matrix(robot: Robot, q: Scalars) -> Array:
-    """∂q/∂v (nq, nv) of `integrate` at v = 0, over any scalar: how fast the numbers of q move along each velocity."""
+    """Return ∂q/∂v (nq, nv) of `integrate` at v = 0 over any scalar: the rate of each number of q along each
+    velocity.
+    """
     matrix = zeros(robot.nq, robot.nv)
     for link, iq, iv in robot.slices():
         if link.joint.nv:

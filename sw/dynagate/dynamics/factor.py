@@ -1,11 +1,13 @@
-"""Linear systems over any scalar: L D Lᵀ of symmetric matrices, and elimination of square ones, without pivoting.
+"""Linear systems over any scalar, without pivoting: L D Lᵀ for symmetric matrices and elimination for square ones.
 
-`factorize` factors M = Lᵀ D L from the last row to the first, with the sparsity of a tree (Featherstone 2008, §6.5).
-`BlockFactor` takes pivots of one or three rows at a time. Three pivots at once wait for one reciprocal and not for
-three: the inverse of a block of 3 × 3 is its adjugate by its determinant. The products of a determinant lose digits in
-a block that is nearly singular, where single pivots do not. `solve_square` needs no symmetry. Its pivots do not vanish
-if the symmetric part of the matrix is positive definite, such as that of the equations of a step that is near M
-(Golub & Van Loan, "Matrix Computations", 2013, §4.3.2), or if pivots of M stand before those of J M⁻¹ Jᵀ.
+`factorize` computes M = Lᵀ D L from the last row to the first and keeps the sparsity of the kinematic tree
+(Featherstone
+2008, §6.5). `BlockFactor` eliminates one or three rows at a time. A block of three rows waits for one reciprocal
+instead
+of three: its inverse is its adjugate divided by its determinant. In a nearly singular block, the determinant loses more
+digits than single pivots do. `solve_square` needs no symmetry. Its pivots do not vanish if the symmetric part of
+the matrix is positive definite (Golub & Van Loan, "Matrix Computations", 2013, §4.3.2), or if the pivots of M come
+before those of J M⁻¹ Jᵀ.
 """
 
 from __future__ import annotations
@@ -19,24 +21,27 @@ from dynagate.dynamics.spatial import Array, Scalar, array, is_zero, symmetric, 
 
 
 class Elimination(Protocol):
-    """The order in which M is factorized from the last degree of freedom to the first. chain[d]: those that d's row of
-    the factor has, d last; where(d): its scope."""
+    """Order in which M is factorized, from the last degree of freedom to the first, with the sparsity of its factor."""
 
     nv: int
+    """Number of degrees of freedom."""
     chain: list[list[int]]
+    """Columns that row d of the factor L may have nonzero, in increasing order with d last."""
 
     def where(self, d: int) -> tuple[str, ...]: ...
 
 
 class Factor(NamedTuple):
-    """M = Lᵀ D L with unit lower L, nonzero only at (d, chain of d) (Featherstone 2008, §6.5). inverse_d: 1 / D."""
+    """Factors of M = Lᵀ D L with a unit lower triangular L (Featherstone 2008, §6.5)."""
 
     lower: Array
+    """L (nv, nv), nonzero only at (d, k) for k in the chain of d."""
     inverse_d: list[Scalar]
+    """The reciprocals 1/D (nv,)."""
 
 
 class Dense:
-    """The `Elimination` of a matrix (n, n) without zeros."""
+    """The `Elimination` of a full matrix (n, n)."""
 
     def __init__(self, n: int) -> None:
         self.nv = n
@@ -47,6 +52,15 @@ class Dense:
 
 
 def factorize(order: Elimination, m: Array) -> Factor:
+    """Return the factors of a symmetric positive definite matrix M = Lᵀ D L over any scalar.
+
+    Args:
+        order: The order of elimination and the sparsity of L.
+        m: The matrix (nv, nv).
+
+    Reference:
+        Featherstone, "Rigid Body Dynamics Algorithms", 2008, table 6.3.
+    """
     a = m.copy()
     lower = zeros(order.nv, order.nv)
     inverse_d: list[Scalar] = [0.0] * order.nv
@@ -66,13 +80,13 @@ def factorize(order: Elimination, m: Array) -> Factor:
 
 
 def solve(order: Elimination, factor: Factor, rhs: Sequence[Scalar]) -> list[Scalar]:
-    """x (nv,) with M x = rhs, by two sparse substitutions."""
+    """Return x (nv,) with M x = rhs, by two sparse substitutions with the factors of M."""
     with scope("solve"):
         return outwards(order, factor, inwards(order, factor, rhs))
 
 
 def inwards(order: Elimination, factor: Factor, rhs: Sequence[Scalar]) -> list[Scalar]:
-    """L⁻ᵀ rhs (nv,), the first half of a solution."""
+    """Return L⁻ᵀ rhs (nv,), the first half of `solve`, from the leaves to the base."""
     x = list(rhs)
     for k in reversed(range(order.nv)):
         for i in order.chain[k][:-1]:
@@ -81,7 +95,7 @@ def inwards(order: Elimination, factor: Factor, rhs: Sequence[Scalar]) -> list[S
 
 
 def outwards(order: Elimination, factor: Factor, half: Sequence[Scalar]) -> list[Scalar]:
-    """L⁻¹ D⁻¹ half (nv,), the second half."""
+    """Return L⁻¹ D⁻¹ half (nv,), the second half of `solve`, from the base to the leaves."""
     x = list(half)
     for k in range(order.nv):
         x[k] = x[k] * factor.inverse_d[k]
@@ -91,7 +105,10 @@ def outwards(order: Elimination, factor: Factor, half: Sequence[Scalar]) -> list
 
 
 def inverse_from_factor(order: Elimination, factor: Factor) -> Array:
-    """M⁻¹ = L⁻¹ D⁻¹ L⁻ᵀ; L⁻¹ has the sparsity of L, so M⁻¹ is zero between branches that share no link."""
+    """Return M⁻¹ = L⁻¹ D⁻¹ L⁻ᵀ (nv, nv).
+
+    L⁻¹ has the sparsity of L, so M⁻¹ is zero between branches that share no link.
+    """
     inverse_lower = zeros(order.nv, order.nv)
     minv = zeros(order.nv, order.nv)
     for k in range(order.nv):
@@ -112,7 +129,12 @@ def inverse_from_factor(order: Elimination, factor: Factor) -> Array:
 
 
 class BlockFactor:
-    """S (n, n) = L D Lᵀ, with which S x = b is solved. sizes: of the pivots, 1 or 3 each, which make n."""
+    """Block L D Lᵀ factors of a symmetric matrix S, used to solve S x = b.
+
+    Args:
+        matrix: S (n, n).
+        sizes: Sizes of the pivot blocks, 1 or 3 each, with sum n.
+    """
 
     def __init__(self, matrix: Array, sizes: Sequence[int]) -> None:
         ends = [0, *accumulate(sizes)]
@@ -133,7 +155,7 @@ class BlockFactor:
                     left[row, row] = _less(left[row, row], factor, left[row, pivot])
 
     def solve(self, rhs: Any) -> Array:
-        """x (n,) of b (n,)."""
+        """Return x (n,) with S x = b for a right-hand side b (n,)."""
         places = self._places
         x = array(list(rhs))
         for k, pivot in enumerate(places):
@@ -149,7 +171,7 @@ class BlockFactor:
 
 
 def _less(block: Array, factor: Array, column: Array) -> Array:
-    """A - L Cᵀ where both are symmetric, each pair of entries once."""
+    """Return A - L Cᵀ for a symmetric result, computing each pair of mirrored entries once."""
     return symmetric(lambda a, b: block[a, b] - factor[a] @ column[b], len(block))
 
 
@@ -168,8 +190,13 @@ def _inverse(block: Array) -> Array:
 
 
 def solve_square(matrix: Array, rhs: Array, order: Sequence[int]) -> Array:
-    """x (n,) with A x = b, of A (n, n) and b (n,). order: the places of the pivots, which make all of A; entries that
-    are the number 0 are left out. From the leaves of a tree to its root the zeros of M stay."""
+    """Return x (n,) with A x = b by Gaussian elimination without pivoting.
+
+    Args:
+        matrix: A (n, n). Entries that are the number 0 are skipped.
+        rhs: b (n,).
+        order: The rows of A in the order of elimination. From a tree's leaves to its root, the zeros of M stay zero.
+    """
     left, x = matrix.copy(), array(list(rhs))
     inverse: dict[int, Scalar] = {}
     for step, k in enumerate(order):

@@ -1,6 +1,6 @@
-"""Coulomb friction of joints, smoothed so that it has a derivative everywhere: F q̇ / √(q̇² + s²).
+"""Smoothed Coulomb friction in joints, differentiable at rest: τ = F q̇ / √(q̇² + s²).
 
-Functions, rollouts and sampled states all have friction from here.
+Functions, rollouts and sampled states all compute joint friction with this module.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from dynagate.dynamics.spatial import Scalar, sqrt
 from dynagate.robot import Robot, RobotWarning
 
 SPEED = 0.01
-"""rad/s or m/s: the default of s, at which 0.7 of the friction acts."""
+"""Default smoothing speed s, in rad/s or m/s. At this velocity friction reaches 71 % of its full value."""
 
 
 @dataclass(frozen=True)
 class FrictionModel:
-    """Friction of a robot. forces: F of each degree of freedom of the robot with all joints free, those that mimic
-    others among them, N m or N; a scalar of a recording where it is an input. speed: s, rad/s or m/s."""
+    """Coulomb friction of a robot's joints."""
 
     forces: tuple[Scalar, ...]
+    """F of each degree of freedom, N m or N, with mimicking joints counted as free ones. A traced scalar if it is an
+    input.
+    """
     speed: float = SPEED
+    """Smoothing speed s, rad/s or m/s."""
 
     def torque(self, d: int, rate: Scalar) -> Scalar:
         """Return the friction torque of degree of freedom d at the velocity `rate`."""
@@ -33,7 +36,9 @@ class FrictionModel:
         return (rate * force) * self._inverse(rate) if force else 0.0
 
     def slope(self, d: int, rate: Scalar) -> Scalar:
-        """The derivative of `torque` with respect to the velocity: (F - τ²/F) / √(q̇² + s²), F/s at rest."""
+        """Return the derivative of `torque` with respect to the velocity: (F - τ²/F) / √(q̇² + s²), which is F/s at
+        rest.
+        """
         force = self.forces[d]
         if not force:
             return 0.0
@@ -48,23 +53,33 @@ class FrictionModel:
 
 
 def friction_in(robot: Robot) -> FrictionModel | None:
-    """Return the friction that a robot with free joints has in its functions (`Robot.with_friction`), or None."""
+    """Return the friction that a robot's functions include (`Robot.with_friction`), or None. Joints must not mimic
+    others.
+    """
     forces = tuple(link.joint.friction for link in robot.links for _ in range(link.joint.nv))
     return FrictionModel(forces, robot.friction_speed) if robot.friction_speed and any(forces) else None
 
 
 FrictionOption = bool | float | Sequence[float] | FrictionModel | None
-"""True reads the friction from the robot's file. One number (N m or N) is that of every joint but floating ones;
-a sequence sets every degree of freedom. None, False and 0 leave friction out."""
+"""Option that selects joint friction. True uses the values of the robot's file; None, False and 0 disable friction.
+
+One number (N m or N) applies to every joint except floating ones. A sequence sets every degree of freedom.
+"""
 
 COULOMB = "True, or numbers of 0 or more (N m or N)"
+"""Accepted values of the option, for error texts."""
 FORCES = Accepted(COULOMB, "", 0.0, LARGEST)
+"""Limits of a friction force or torque."""
 SPEEDS = replace(ABOVE_ZERO, one="a speed of more than 0", most=LARGEST)
+"""Limits of a smoothing speed."""
 
 
 def check_friction(friction: FrictionOption, speed: float) -> FrictionOption:
-    """Return the option with its numbers as floats. Raise ArgumentError if a number is negative, not finite or above
-    `LARGEST`, or the speed is not above 0."""
+    """Return the option with its numbers as floats.
+
+    Raises:
+        ArgumentError: A number is negative, not finite or above `LARGEST`, or the speed is not positive.
+    """
     number("friction has speed ", speed, SPEEDS)
     if isinstance(friction, FrictionModel | bool | None):
         return friction
@@ -72,11 +87,11 @@ def check_friction(friction: FrictionOption, speed: float) -> FrictionOption:
 
 
 def per_dof(what: str, robot: Robot, value: float | Sequence[float]) -> list[float]:
-    """Return a coefficient of joints for each degree of freedom (nv,).
+    """Return a joint coefficient for each degree of freedom (nv,).
 
     Args:
-        what: What has the coefficient, for the error.
-        robot: The robot. Its floating joints get 0 from one number: nothing rubs against a body in the air.
+        what: Name of the coefficient, for the error.
+        robot: The robot. One number gives its floating joints 0, because nothing rubs against a body in the air.
         value: One number, or nv of them.
 
     Raises:
@@ -95,10 +110,10 @@ def per_dof(what: str, robot: Robot, value: float | Sequence[float]) -> list[flo
 
 
 def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) -> FrictionModel | None:
-    """Return the friction of a robot's joints, None if no joint has any.
+    """Return the friction that an option selects for a robot, or None if no joint has friction.
 
     Raises:
-        ArgumentError: As `check_friction`, there are neither one nor nv numbers, or a number is too large.
+        ArgumentError: A number is negative, not finite or too large, or there are neither one nor nv numbers.
     """
     friction = check_friction(friction, speed)
     if friction is None or isinstance(friction, FrictionModel):
@@ -117,7 +132,7 @@ def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) ->
 
 
 def warn_of_no_friction(robot: Robot, friction: FrictionOption) -> None:
-    """Issue a RobotWarning if friction is to come from the robot's file and the file has none."""
+    """Issue a RobotWarning if the option requests the friction of the robot's file and the file has none."""
     if friction is True and not any(link.joint.friction for link in robot.links):
         warn(
             f"no joint of robot '{robot.name}' has friction, so the force Friction() changes nothing; expected "

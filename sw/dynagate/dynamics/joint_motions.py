@@ -1,4 +1,4 @@
-"""Kinds of joints: the pose of a link, differences of configurations, and the inertia that a joint feels."""
+"""Motion of each kind of joint: the pose of its link, differences of configurations, and the inertia that it feels."""
 
 from __future__ import annotations
 
@@ -23,54 +23,66 @@ from dynagate.dynamics.transforms import AxisTransform, FreeTransform, JointTran
 from dynagate.robot.kinds import row_of
 
 Z = np.array([0.0, 0.0, 1.0])
+"""The joint axis in the joint's frame: every axis is aligned to z."""
 
 
 class JointMotion(ABC):
-    """Motion of a joint about or along z.
+    """Motion of a joint about or along the z axis of its frame, over any scalar.
 
-    q: its own part of the configuration (nq,), v: of the velocity (nv,), both over any scalar. By default a
-    configuration is a vector to which velocities are added.
+    In the methods, q (nq,) and v (nv,) are the joint's part of the configuration and velocity. By default the
+    configuration is a vector space, so a velocity is added to it.
     """
 
     @abstractmethod
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
-        """Return the functions of the configuration that the pose needs, such as cosine and sine. link: for the
-        names of nodes.
+        """Return the functions of the joint's q that its pose needs, such as cosine and sine, as a list of scalars.
+
+        Args:
+            link: Number of the link, for the names of the results.
+            q: The joint's part of the configuration.
         """
 
     @abstractmethod
     def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
-        """Return the pose of a link in its parent. fixed, origin: pose of the joint frame. turn: the result of
-        `turn`.
+        """Return the pose of the link in its parent.
+
+        Args:
+            link: Number of the link, for the names of the results.
+            fixed: Rotation (3, 3) of the joint's frame in the parent.
+            origin: Origin (3,) of the joint's frame in the parent, m.
+            turn: Result of `turn`.
         """
 
     def advanced(self, q: Array, v: Array) -> Array:
-        """Return the configuration (nq,) that a constant velocity leads to in one second."""
+        """Return the configuration (nq,) after one second at the constant velocity v."""
         return np.asarray(q + v)
 
     def between(self, q: Array, q_next: Array) -> Array:
-        """Return the constant velocity (nv,) from q to q_next in one second, by the shorter turn."""
+        """Return the constant velocity (nv,) from q to q_next in one second, by the shorter rotation."""
         return np.asarray(q_next - q)
 
     def bracket(self, u: Array, v: Array) -> Array:
-        """[u, v] (nv,) of two velocities."""
+        """Return the Lie bracket [u, v] (nv,) of two velocities."""
         return zeros(len(u))
 
     def directions(self, q: Sequence[Scalar] | Array, count: int) -> Array:
-        """∂q/∂v (nq, nv) of `advanced` at v = 0. count: nv."""
+        """Return ∂q/∂v (nq, nv) of `advanced` at v = 0. `count` is nv."""
         return array(np.eye(count))
 
     def rates(self, q: Sequence[Scalar] | Array, rates: Array, count: int) -> Array:
-        """The velocity (nv,) with which the configuration moves whose numbers change at these rates (nq,)."""
+        """Return the velocity (nv,) for given rates (nq,) of the configuration's numbers. `count` is nv."""
         return np.asarray(self.directions(q, count).T @ rates)
 
     def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
-        """Return the part of a body's mass, m c and Σ = ∫ r rᵀ dm that the joint feels. The parent carries the rest."""
+        """Return the part of a body's mass, first moment m c and second moment Σ = ∫ r rᵀ dm that loads this joint.
+
+        The parent link carries the remainder without changing any joint torque.
+        """
         return mass, first, second
 
 
 class Turning(JointMotion):
-    """About z. Mass on z is not felt: m, h_z and Σ_zz."""
+    """Rotation about z. Mass on the axis does not load the joint: m, h_z and Σ_zz."""
 
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
         return [label(cos(q[0]), f"cos_{link}"), label(sin(q[0]), f"sin_{link}")]
@@ -86,7 +98,7 @@ class Turning(JointMotion):
 
 
 class Sliding(JointMotion):
-    """Along z. Σ is not felt."""
+    """Translation along z. The second moment Σ does not load the joint."""
 
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
         return [q[0]]
@@ -99,7 +111,9 @@ class Sliding(JointMotion):
 
 
 class Ball(JointMotion):
-    """Turns any way: a quaternion is multiplied from the right by exp(ω/2). Mass at the center is not felt."""
+    """Rotation about any axis: a quaternion is multiplied from the right by exp(ω/2). Mass at the center loads no
+    joint.
+    """
 
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
         return list(label(rotation_of(q[-4:]), f"turn_{link}").ravel())
@@ -131,8 +145,11 @@ class Ball(JointMotion):
 
 
 class Free(Ball):
-    """Goes anywhere: follows the screw (linear, angular) of the link's own frame (Solà, Deray & Atchuthan, "A micro Lie
-    theory", 2018, eqs. 172-174)."""
+    """Motion in all six directions, along the screw (linear, angular) of the link's own frame.
+
+    Reference:
+        Solà, Deray & Atchuthan, "A micro Lie theory", 2018, eqs. 172-174.
+    """
 
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
         return [*super().turn(link, q), *q[:3]]
@@ -149,19 +166,18 @@ class Free(Ball):
         return np.concatenate([q[:3] + rotation_of(list(q[3:])) @ screw, turned])
 
     def rotation(self, q: Array) -> Array:
-        """Return the rotation (3, 3) from the link's axes to those of its parent, over any scalar."""
+        """Return the rotation (3, 3) from the link's axes to its parent's, over any scalar."""
         return rotation_of(list(q[3:]))
 
     def carried(self, v: Array, vector: Array) -> Array:
-        """Return a vector (3,) turned as a constant velocity v (6,) turns the link in one second, over any scalar."""
+        """Rotate a vector (3,) as the constant velocity v (6,) rotates the link in one second, over any scalar."""
         half_sinc, cosine, _, _ = turn_factors(v[3:] @ v[3:])
         axis = v[3:] * half_sinc
         across = cross(axis, vector) * 2.0
         return np.asarray(vector + across * cosine + cross(axis, across))
 
     def carried_back(self, v: Array, vector: Array) -> Array:
-        """Return a vector (3,) along the axes of the link after one second of a constant velocity v (6,). vector: along
-        those before, over any scalar."""
+        """Express a vector (3,), given in the link's axes, in those axes after one second at the velocity v (6,)."""
         half_sinc, cosine, _, _ = turn_factors(v[3:] @ v[3:])
         axis = v[3:] * half_sinc
         across = cross(axis, vector) * 2.0
@@ -197,10 +213,10 @@ MOTIONS: dict[str, JointMotion] = {
     "spherical": Ball(),
     "floating": Free(),
 }
-"""Motions by the names in `robot.kinds.KINDS`."""
+"""The motion of each kind of joint in `robot.kinds.KINDS`."""
 
 
 def motion_of(kind: str) -> JointMotion:
-    """Raises ValueError: the table has no such kind."""
+    """Return the motion of a kind of joint. Raise ValueError if `MOTIONS` has no such kind."""
     motion: JointMotion = row_of("dynamics.joint_motions.MOTIONS", MOTIONS, kind)
     return motion

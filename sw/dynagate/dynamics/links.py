@@ -1,7 +1,7 @@
-"""Algorithms as steps over the links of a robot: from the root to the leaves, back, or each link for itself.
+"""Passes over the links of a robot: from the root to the leaves, from the leaves to the root, or link by link.
 
-An algorithm that is written so runs link by link on scalars (`Tree`), and is recorded once per kind of link as a loop
-over them (`graph.scan_trace`).
+An algorithm in this form runs link by link on scalars (`Tree`). `graph.scan_trace` records the same code once
+per kind of link, as a loop over links.
 """
 
 from __future__ import annotations
@@ -19,12 +19,20 @@ from dynagate.robot.kinds import kind_of
 
 
 class TreeLink:
-    """A link and its joint, over any scalar. Degrees of freedom are counted from 0 here.
+    """A link and its joint over any scalar. Methods count the joint's degrees of freedom from 0.
 
-    number: in the tree. kind: the joint's type. rotation (3, 3), origin (3,): pose of the joint's frame in the parent.
-    inertia: in the link's frame. armature, damping: per degree of freedom, as in `Tree`. friction: of these degrees of
-    freedom; None for none. turn_out (3, 3), moved: from the link's frame to that of the robot's file, as in `Tree`.
-    base_acceleration (3,): minus gravity, in the base's frame.
+    Args:
+        number: Number of the link in the tree.
+        kind: Type of the joint.
+        rotation: Rotation (3, 3) of the joint's frame in the parent.
+        origin: Origin (3,) of the joint's frame in the parent, m.
+        inertia: Spatial inertia in the link's frame.
+        armature: Rotor inertia of each degree of freedom, kg m² or kg.
+        damping: Damping of each degree of freedom, N m s/rad or N s/m.
+        friction: Friction of these degrees of freedom, or None.
+        turn_out: Rotation (3, 3) from the axes of this tree's link to those of the robot's file.
+        moved: Distance along z by which the frame's origin was moved from that of the robot's file, m.
+        base_acceleration: Minus gravity (3,), in the base frame, m/s².
     """
 
     def __init__(
@@ -51,32 +59,32 @@ class TreeLink:
         self.dofs = range(len(self.directions))
 
     def turn(self, q: Sequence[Scalar]) -> list[Scalar]:
-        """Return the functions of the joint's own part of the configuration that `pose` needs."""
+        """Return the functions of the joint's q that `pose` needs, such as cosine and sine."""
         return self._motion.turn(self.number, q)
 
     def pose(self, turn: Sequence[Scalar]) -> JointTransform:
-        """Pose of the link in its parent."""
+        """Return the pose of the link in its parent, from the result of `turn`."""
         return self._motion.pose(self.number, self.rotation, self.origin, turn)
 
     @property
     def free(self) -> bool:
-        """Whether its joint leaves it all directions."""
+        """Whether the joint leaves the link all six directions."""
         return kind_of(self.kind).free
 
     def axis(self, d: int) -> SpatialMotion:
-        """S_d in the link's frame."""
+        """Return S_d, column d of the joint's motion subspace, in the link's frame."""
         axis = SpatialMotion(zeros(3), zeros(3))
         half, k = divmod(self.directions[d], 3)
         axis[half][k] = 1.0
         return axis
 
     def along(self, d: int, force: SpatialForce) -> Scalar:
-        """S_dᵀ f."""
+        """Return the generalized force S_dᵀ f of a spatial force in the link's frame."""
         half, k = divmod(self.directions[d], 3)
         return force[half][k]
 
     def motion(self, rates: Sequence[Scalar]) -> SpatialMotion:
-        """S times the joint's part of q̇ or q̈, in the link's frame."""
+        """Return S q̇ or S q̈ in the link's frame, for the joint's part of q̇ or q̈."""
         motion = SpatialMotion(zeros(3), zeros(3))
         for direction, rate in zip(self.directions, rates, strict=True):
             half, k = divmod(direction, 3)
@@ -84,83 +92,96 @@ class TreeLink:
         return motion
 
     def resistance(self, d: int, rate: Scalar) -> Scalar:
-        """Return the torque of damping and friction at degree of freedom d and this velocity."""
+        """Return the torque of damping and friction at degree of freedom d for its velocity `rate`."""
         damped = self.damping[d] * rate
         return damped if self.friction is None else damped + label(self.friction.torque(d, rate), "friction")
 
     def outside(self, row: Sequence[Scalar]) -> SpatialForce:
-        """A force [moment; force] (6,) given in the link's frame as the robot's file has it, in the frame here."""
+        """Convert an external force [moment; force] (6,) from the link's frame in the robot's file to this tree's
+        frame.
+        """
         values = array(list(row))
         moment, force = (self.turn_out.T @ values[part] for part in (slice(3), slice(3, 6)))
         return SpatialForce(moment - cross(array([0.0, 0.0, self.moved]), force), force)
 
 
 PerLink = Any
-"""A value of every link: a sequence, or what stands for one while an algorithm is recorded."""
+"""A value for every link: a sequence, or its placeholder while an algorithm is recorded."""
 
 Each = Callable[..., Any]
-"""step(link, *values of the link) -> the link's result."""
+"""A function step(link, *values of the link) that returns the link's result."""
 
 Pass = Callable[..., tuple[Any, Any]]
-"""step(link, what comes along, *values of the link) -> what goes on, and the link's result. From root to leaves the
-parent's comes, None at the root; from leaves to root the sum of the children's, None at a leaf."""
+"""A function step(link, message, *values of the link) that returns the next message and the link's result.
+
+From root to leaves, the message comes from the parent and is None at the root. From leaves to root, it is the sum of
+the children's messages and is None at a leaf.
+"""
 
 Whole = Callable[..., tuple[Any, ...]]
-"""step(tree, *values of all links, or of no link) -> the results."""
+"""A function step(tree, *values) that returns results. A value has an entry per link, or none."""
 
 
 class Links(ABC):
-    """The links of a tree, with what runs over them. part: of the algorithm, for names."""
+    """The links of a kinematic tree, and the passes that run over them. `part` names the algorithm in recorded
+    operations.
+    """
 
     @property
     @abstractmethod
     def tree(self) -> Any:
-        """The `Tree` whose links they are."""
+        """The `Tree` that these links belong to."""
 
     @abstractmethod
     def configurations(self, q: Any) -> PerLink:
-        """q (nq,) by link."""
+        """Split q (nq,) by link."""
 
     @abstractmethod
     def velocities(self, values: Any) -> PerLink:
-        """q̇, q̈ or torques (nv,) by link."""
+        """Split q̇, q̈ or τ (nv,) by link."""
 
     @abstractmethod
     def rows(self, values: Any) -> PerLink:
-        """Rows of (links, ...)."""
+        """Split an array (links, ...) into its rows."""
 
     @abstractmethod
     def vector(self, values: PerLink) -> Any:
-        """(nv,), of the numbers of each link's degrees of freedom."""
+        """Join the numbers of each link's degrees of freedom to a vector (nv,)."""
 
     @abstractmethod
     def map(self, step: Each, *values: PerLink) -> PerLink:
-        """Each link for itself. A loop over links keeps the results from one pass to the next."""
+        """Run a step for each link independently. A loop over links stores the results from one pass to the next."""
 
     @abstractmethod
     def recompute(self, step: Each, *values: PerLink) -> PerLink:
-        """`map`, whose results a loop over links computes again in every pass that reads them."""
+        """Run `map`, but recompute its results in each later pass that reads them, which saves memory in loops over
+        links.
+        """
 
     def transforms(self, q: Any) -> PerLink:
-        """Pose of every link in its parent, `JointTransform`s."""
+        """Return the pose of every link in its parent as `JointTransform`s."""
         turns = self.map(lambda link, own: link.turn(own), self.configurations(q))
         return self.recompute(lambda link, turn: link.pose(turn), turns)
 
     @abstractmethod
     def down(self, part: str, step: Pass, *values: PerLink) -> PerLink:
-        """From the root to the leaves."""
+        """Run a pass from the root to the leaves and return the result of each link."""
 
     @abstractmethod
     def up(self, part: str, step: Pass, *values: PerLink) -> PerLink:
-        """From the leaves to the root."""
+        """Run a pass from the leaves to the root and return the result of each link."""
 
     @abstractmethod
     def gather(self, part: str, step: Whole, by_link: Sequence[bool], *values: Any) -> tuple[Any, ...]:
         """Compute a step once for all links.
 
-        values: for every link, or one for all. by_link: for each result, whether it has an entry for every link.
+        Args:
+            part: Name of the algorithm, for recorded operations.
+            step: The function to run once.
+            by_link: For each result, whether it has an entry for every link.
+            values: Arguments of the step, with an entry for every link or one value for all.
         """
 
     @abstractmethod
     def broadcast(self, value: Any) -> PerLink:
-        """One value for all, as one of every link."""
+        """Return one value as a value for every link."""

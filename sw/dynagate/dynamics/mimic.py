@@ -1,7 +1,7 @@
-"""Joints that mimic others: the map between the coordinates of a robot and those of its joints.
+"""Mimic joints: the linear map between the coordinates of a robot and those of its individual joints.
 
-The joints' coordinates follow from the robot's by q = G q_r + offset with a constant G, so that q̇ = G q̇_r, τ_r = Gᵀ τ
-and M_r = Gᵀ M G. For a robot without mimics the map is the identity, and returns what it takes.
+The joints' coordinates follow from the robot's by q = G q_r + offset with a constant matrix G. Therefore q̇ = G q̇_r,
+τ_r = Gᵀ τ and M_r = Gᵀ M G. For a robot without mimic joints the map is the identity and returns its argument.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from dynagate.robot.model import Robot
 
 
 class _Follows(NamedTuple):
-    """A number of the joints: ratio times this number of the robot, and an offset."""
+    """One joint coordinate as an affine function of one robot coordinate: ratio * robot coordinate + offset."""
 
     place: int
+    """Index of the robot coordinate."""
     ratio: float
     offset: float = 0.0
 
 
 class MimicMap:
-    """G and the offset of a robot, and, as an `Elimination`, the sparsity of M_r with what its factor fills in.
+    """The matrix G and the offset of a robot, and, as an `Elimination`, the sparsity of the factor of M_r.
 
-    is_identity: no joint mimics another. leaders_q, leaders: for each number of q_r and v_r, the joints' number that it
-    is.
+    Attributes:
+        is_identity: Whether no joint mimics another.
+        leaders_q: For each number of q_r, the index of the joint coordinate that equals it.
+        leaders: For each number of v_r, the index of the joint velocity that equals it.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -65,21 +68,21 @@ class MimicMap:
         return _elimination(robot.uncoupled(), used)
 
     def where(self, d: int) -> tuple[str, ...]:
-        """Return the scope of degree of freedom d."""
+        """Return the scope that names operations of degree of freedom d."""
         return self._scopes[d]
 
     def configuration(self, q: Any) -> Any:
-        """Return the joints' q of the robot's (nq,)."""
+        """Return the joints' q = G q_r + offset for the robot's q_r (nq,)."""
         if self.is_identity:
             return q
         return [_times(q[f.place], f.ratio) + f.offset if f.offset else _times(q[f.place], f.ratio) for f in self._q]
 
     def rates(self, v: Any) -> Any:
-        """Return G v: the joints' velocities or accelerations of the robot's (nv,)."""
+        """Return G v: the joints' velocities or accelerations for the robot's (nv,)."""
         return v if self.is_identity else [_times(v[f.place], f.ratio) for f in self._v]
 
     def torques(self, tau: Any) -> Any:
-        """Return Gᵀ τ (nv,)."""
+        """Return Gᵀ τ (nv,): the robot's generalized forces for the joints' torques."""
         if self.is_identity:
             return tau
         result: list[Scalar] = [0.0] * self.nv
@@ -88,7 +91,7 @@ class MimicMap:
         return result
 
     def columns(self, matrix: Array) -> Array:
-        """Return X G: (..., nv) of (..., joints' degrees of freedom)."""
+        """Return X G (..., nv) for a matrix X whose last axis is over the joints' degrees of freedom."""
         if self.is_identity:
             return matrix
         result = zeros(*matrix.shape[:-1], self.nv)
@@ -101,7 +104,7 @@ class MimicMap:
         return matrix if self.is_identity else self.columns(self.columns(matrix).T).T
 
     def symmetric(self, matrix: Array) -> Array:
-        """Return Gᵀ X G of a symmetric X, every entry the same as its mirror image."""
+        """Return Gᵀ X G for a symmetric X, with mirrored entries that are the same object."""
         if self.is_identity:
             return matrix
         result = self.matrix(matrix)
@@ -113,7 +116,9 @@ class MimicMap:
 
 
 def scopes_of_joint(link: int, dofs: range) -> list[tuple[str, ...]]:
-    """Return the scope of each degree of freedom of a link's joint: the link, and itself if the joint has several."""
+    """Return the scope of each degree of freedom of a joint: the link, then the degree of freedom if there are
+    several.
+    """
     return [(f"link{link}",) if len(dofs) == 1 else (f"link{link}", f"dof{d}") for d in dofs]
 
 
@@ -126,9 +131,15 @@ def _each(values: Array, ratio: float) -> Any:
 
 
 def _elimination(free: Robot, used: npt.NDArray[np.bool_]) -> list[list[int]]:
-    """Per coordinate, last to first, what its row of the factor may have: its ancestors in the elimination tree of
-    M_r (Liu, "The role of elimination trees in sparse factorization", 1990). free: the robot with its joints free;
-    used: which coordinates (nv,) each of its degrees of freedom follows."""
+    """Return, for each coordinate, the columns of its row in the factor of M_r: its ancestors in the elimination tree.
+
+    Args:
+        free: The robot with all joints free.
+        used: Which coordinates (nv,) each of its degrees of freedom follows.
+
+    Reference:
+        Liu, "The role of elimination trees in sparse factorization", 1990.
+    """
     dofs = [range(v.start, v.stop) for _, _, v in free.slices()]
     full = np.zeros((free.nv, free.nv), dtype=bool)
     for i in range(len(free.links)):

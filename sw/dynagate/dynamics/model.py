@@ -1,4 +1,4 @@
-"""Constants of a robot for algorithms: frames on the axes of joints, numbers as scalars of plain Python."""
+"""Constants of a robot as the algorithms need them: link frames with z on the joint axis, and numbers as scalars."""
 
 from __future__ import annotations
 
@@ -35,33 +35,45 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """A frame on the tree. link: that carries it, -1 for the base. rotation (3, 3), translation (3,), m: its pose in
-    the link's frame as the robot has it."""
+    """A frame fixed to a link or to the base."""
 
     link: int
+    """Number of the link that carries the frame, -1 for the base."""
     rotation: Array
+    """Rotation (3, 3) from the frame's axes to those of the link in the robot's file."""
     translation: Array
+    """Origin (3,) of the frame in the link's frame of the robot's file, m."""
 
 
 class Model:
-    """A robot with every joint's axis turned to z (`Robot.aligned`), and its constants as object arrays.
+    """A robot with every joint axis aligned to z (`Robot.aligned`), and its constants as object arrays.
 
-    Frames and inertias are those that take the fewest operations (`reduction`), for joint torques and what follows from
-    them; where links and their masses are, `unreduced` knows.
+    Frames and inertias are the ones that need the fewest operations (`reduction`). They preserve joint torques and
+    everything that follows from torques, but not the positions and masses of links: use `unreduced` for those.
 
-    A degree of freedom is one column of a joint's motion subspace S. All of them are unit vectors of the link's own
-    frame: a revolute joint turns about z, a floating one moves along and turns about each axis.
+    A degree of freedom is one column of a joint's motion subspace S, a unit vector of the link's frame: a revolute
+    joint
+    rotates about z, and a floating joint moves along and rotates about each axis.
 
-    values: of the robot's variable parameters, by the names of their inputs; None for the robot's own numbers.
-    friction: of the joints, besides their damping; None for the robot's own (`Robot.with_friction`).
-    parents[i]: -1 for the base; ancestors[i]: from the first link of the chain to i itself; base_acceleration: minus
-    gravity (3,), m/s² in the base frame. dofs[i]: the degrees of freedom of joint i; link_of[d]: the link that has d;
-    support[i]: all degrees of freedom that move link i; chain[d]: those between the base and d, d included, where a
-    joint's own follow one another; damping[d]: N m s/rad or N s/m; armature[d]: kg m² or kg.
+    Args:
+        robot: The robot.
+        reduced: Whether to move frames and inertias to the ones that need the fewest operations.
+        values: Variable parameters of the robot by the names of their inputs; None uses the robot's own numbers.
+        friction: Friction of the joints, in addition to damping; None uses the robot's own (`Robot.with_friction`).
 
-    mimic: the map between the coordinates of `source`, the robot with joints that mimic others, and those of all
-    joints. All else here is of the robot with each joint free.
-    turns[i]: from the axes of link i here to those that the robot gives it.
+    Attributes:
+        source: The robot that was passed. Its joints may mimic others; all other attributes describe free joints.
+        mimic: The map between the coordinates of `source` and those of all joints.
+        parents: Number of each link's parent, -1 for the base.
+        ancestors: For each link, the links from the first one of its chain to itself.
+        base_acceleration: Minus gravity (3,) in the base frame, m/s².
+        dofs: Degrees of freedom of each link's joint.
+        link_of: Link of each degree of freedom.
+        support: For each link, all degrees of freedom that move it.
+        chain: For each degree of freedom d, those between the base and d, d included.
+        damping: Damping of each degree of freedom, N m s/rad or N s/m.
+        armature: Rotor inertia of each degree of freedom, kg m² or kg.
+        turns: Rotation (3, 3) from the axes of each link here to those of the robot's file.
     """
 
     def __init__(
@@ -108,7 +120,7 @@ class Model:
         self.each_link = [self.link(i) for i in self.links]
 
     def _friction(self, asked: FrictionModel | None) -> FrictionModel | None:
-        """Return the friction of the joints: the requested one or the robot's, with what is an input."""
+        """Return the requested friction, or the robot's own, with the forces that are inputs in their places."""
         friction, varied = asked or friction_in(self._given), self._overrides.friction
         if not varied:
             return friction
@@ -117,18 +129,20 @@ class Model:
         return FrictionModel(tuple(varied.get(i, forces[d]) for d, i in enumerate(self.link_of)), speed)
 
     def ground_friction(self, own: Scalar) -> Scalar:
-        """Return the input that replaces the friction of a contact law, or the law's own where it is no input."""
+        """Return the input that replaces the friction coefficient of a contact law, or the law's own if there is no
+        input.
+        """
         varied = self._overrides.ground_friction
         return own if varied is None else varied
 
     @cached_property
     def unreduced(self) -> Self:
-        """The tree with links where the robot has them, each with its own mass."""
+        """The tree with each link's frame and mass where the robot's file has them."""
         return type(self)(self._given, reduced=False, values=self._values, friction=self._asked_friction)
 
     @cached_property
     def numeric(self) -> Self:
-        """Return the tree with numbers only: the robot's own in place of inputs."""
+        """The tree with the robot's own numbers in place of inputs."""
         return type(self)(self.source) if self._values else self
 
     @cached_property
@@ -137,7 +151,7 @@ class Model:
 
     @property
     def _varied(self) -> Varied:
-        """Properties of the links that are inputs, in the tree's frames."""
+        """The properties of links that are inputs, in this tree's frames."""
         own = self._overrides
         inertias = {
             i: inertia_in(self._given, i, parts, self.turns[i], self._moved[i]) for i, parts in own.inertial.items()
@@ -145,11 +159,13 @@ class Model:
         return Varied(inertias, frozenset(own.poses), own.turned, own.gravity is not None)
 
     def of(self, robot: Robot) -> Self:
-        """The tree of another robot with the same links and frames, with the values and friction of this one."""
+        """Return the tree of another robot with the same links and frames, with this tree's inputs and friction."""
         return self if robot is self.source else type(self)(robot, values=self._values, friction=self._asked_friction)
 
     def frame(self, name: str) -> Place:
-        """Return a link or frame of the robot by its name. Raise RobotError that lists the names."""
+        """Return the place of a link or frame by its name. Raise RobotError that lists the names if it does not
+        exist.
+        """
         frame = self.source.frame(name)
         numbers = [k for k, each in enumerate(self.source.frames) if each is frame]
         pose = self._overrides.poses.get(len(self.source.links) + numbers[0]) if numbers else None
@@ -161,7 +177,7 @@ class Model:
         )
 
     def _placed(self, i: int) -> tuple[Array, Array]:
-        """Return rotation (3, 3) and origin (3,) of joint i's frame in the tree's frame of the parent."""
+        """Return the rotation (3, 3) and origin (3,), m, of joint i's frame in this tree's frame of the parent."""
         joint = self.robot.links[i].joint
         rotation, origin = exact_rotation(joint.rotation), written(joint.translation)
         if (pose := self._overrides.poses.get(i)) is None:
@@ -176,7 +192,7 @@ class Model:
         return rotation, above @ translation + rotation[:, 2] * self._moved[i] - below
 
     def frictionless(self, *, weightless: bool = False) -> Self:
-        """The tree whose joints neither damp nor rub. weightless: without gravity too."""
+        """Return the tree without damping and friction; with `weightless` also without gravity."""
         own = copy(self)
         own.damping, own.friction = [0.0] * self.nv, None
         if weightless:
@@ -185,14 +201,21 @@ class Model:
         return own
 
     def carrying(self, loads: Mapping[int, Inertia]) -> Self:
-        """The tree whose links carry more, by link, in the tree's frames; for its mass matrix and what follows."""
+        """Return the tree with additional inertias on some links, for its mass matrix and everything that follows from
+        it.
+
+        Args:
+            loads: Inertia to add by link number, in this tree's frame of the link.
+        """
         own = copy(self)
         own.inertias = [inertia + loads[i] if i in loads else inertia for i, inertia in enumerate(self.inertias)]
         own.each_link = [own.link(i) for i in self.links]
         return own
 
     def bodies(self, as_dipole: Sequence[bool]) -> list[Body]:
-        """The links' inertias, these as dipoles where they can be (`reduction.bodies`)."""
+        """Return the inertias of links, as dipoles where `as_dipole` requests it and it is possible
+        (`reduction.bodies`).
+        """
         key = tuple(as_dipole)
         if key not in self._bodies:
             self._bodies[key] = bodies(self.robot, as_dipole, self._varied, self._given_links)
@@ -222,23 +245,28 @@ class Model:
         )
 
     def joint_torque(self, d: int, force: SpatialForce, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> Scalar:
-        """Return the torque of degree of freedom d for a force in its link's own frame, its resistance and its
-        rotor.
+        """Return the torque of degree of freedom d: the force on its link, resistance, and the rotor's inertia.
+
+        Args:
+            d: The degree of freedom.
+            force: Spatial force on the subtree of the link, in the link's frame.
+            qd: Velocities (nv,), rad/s or m/s.
+            qdd: Accelerations (nv,), rad/s² or m/s².
         """
         return self.along(d, force) + self.resistance(d, qd) + self.armature[d] * qdd[d]
 
     def resistance(self, d: int, qd: Sequence[Scalar]) -> Scalar:
-        """Return the torque of damping and friction at degree of freedom d and velocity qd (nv,)."""
+        """Return the torque of damping and friction at degree of freedom d for velocities qd (nv,)."""
         link, own = self._of(d)
         return link.resistance(own, qd[d])
 
     def _of(self, d: int) -> tuple[TreeLink, int]:
-        """The link of degree of freedom d, and the number of d there."""
+        """Return the link of degree of freedom d, and the number of d within its joint."""
         i = self.link_of[d]
         return self.each_link[i], d - self.dofs[i].start
 
     def damped(self, by_qd: Array, qd: Sequence[Scalar]) -> Array:
-        """∂τ/∂q̇ (nv, nv) with the derivative of `resistance` at velocity qd (nv,) on its diagonal."""
+        """Add the derivative of `resistance` to the diagonal of ∂τ/∂q̇ (nv, nv), in place, and return the matrix."""
         for d in range(self.nv):
             damping = self.damping[d]
             if self.friction is not None:
@@ -248,40 +276,42 @@ class Model:
         return by_qd
 
     def external_force(self, i: int, external: Array) -> SpatialForce:
-        """Row i of the external forces (links, 6), as `TreeLink.outside` takes it."""
+        """Return the external force on link i in this tree's frame, from forces (links, 6) in the frames of the robot's
+        file.
+        """
         return self.each_link[i].outside(external[i])
 
     def point(self, i: int, position: Sequence[Scalar] | Array) -> Array:
-        """A place (3,) in the frame of link i as the robot's file has it, m, in the tree's frame of the link."""
+        """Convert a point (3,), m, from link i's frame in the robot's file to this tree's frame of the link."""
         return self.turns[i].T @ array(position) - array([0.0, 0.0, self._moved[i]])
 
     def slides(self, d: int) -> bool:
-        """Whether degree of freedom d is a distance and not an angle."""
+        """Whether degree of freedom d is a distance instead of an angle."""
         link, own = self._of(d)
         return link.directions[own] >= 3
 
     def along(self, d: int, force: SpatialForce) -> Scalar:
-        """S_dᵀ f for a force in the own frame of d's link."""
+        """Return the generalized force S_dᵀ f of a spatial force in the frame of d's link."""
         link, own = self._of(d)
         return link.along(own, force)
 
     def axis(self, d: int) -> SpatialMotion:
-        """S_d in the own frame of d's link."""
+        """Return S_d in the frame of d's link."""
         link, own = self._of(d)
         return link.axis(own)
 
     def axis_at(self, d: int, rotation: Array, position: Array) -> SpatialMotion:
-        """S_d seen from a frame in which d's link has this pose."""
+        """Return S_d in a frame in which d's link has the given rotation (3, 3) and position (3,)."""
         link, own = self._of(d)
         half, k = divmod(link.directions[own], 3)
         along = rotation[:, k]
         return SpatialMotion(zeros(3), along) if half else SpatialMotion(along, cross(position, along))
 
     def joint_motion(self, i: int, rates: Sequence[Scalar]) -> SpatialMotion:
-        """S_i times the joint's part of q̇ or q̈ (nv,), in link i's own frame."""
+        """Return S_i q̇_i or S_i q̈_i in link i's frame, from q̇ or q̈ (nv,)."""
         return self.each_link[i].motion(rates[self.dofs[i].start : self.dofs[i].stop])
 
     def where(self, d: int) -> tuple[str, ...]:
-        """The scope of degree of freedom d: its link, and itself where its joint has several."""
+        """Return the scope of degree of freedom d: its link, then d if the joint has several."""
         i = self.link_of[d]
         return (f"link{i}",) if len(self.dofs[i]) == 1 else (f"link{i}", f"dof{d}")

@@ -1,4 +1,7 @@
-"""Parameters of a robot that are inputs, as what they replace in its tree (`robot.variable` has their names)."""
+"""Parameters of a robot that are inputs of its functions, and the constants of the tree that they replace.
+
+`robot.variable` lists the kinds and names of such parameters.
+"""
 
 from __future__ import annotations
 
@@ -32,37 +35,40 @@ NAMES = ("m", "h_x", "h_y", "h_z", "i_xx", "i_xy", "i_yy", "i_xz", "i_yz", "i_zz
 """Names of the inertial parameters of a link, in order."""
 
 Values = Mapping[str, Array]
-"""Numbers of variable parameters, or what stands for them while an algorithm is recorded, by the names of inputs."""
+"""Values of variable parameters, or traced scalars while an algorithm is recorded, by the names of inputs."""
 
 
 class Pose(NamedTuple):
-    """A joint's placement or a frame in the axes of the link that carries it, as the robot has them.
-
-    rotation: (3, 3), None where it is the robot's own. translation: (3,), m, None if it is the robot's own."""
+    """Pose of a joint's frame or of an added frame in the link that carries it, in the axes of the robot's file."""
 
     rotation: Array | None
+    """Rotation (3, 3), or None if the robot's own rotation applies."""
     translation: Array | None
+    """Origin (3,), m, or None if the robot's own origin applies."""
 
 
 @dataclass
 class Overrides:
-    """The numbers of a robot that are inputs.
-
-    inertial: by link, then by kind, the scalars of that kind. armature, damping, friction: by joint. poses: by joint,
-    or by the number of links plus that of a frame. gravity: (3,), m/s². ground_friction: of contact laws.
-    """
+    """Numbers of a robot that inputs replace."""
 
     inertial: dict[int, dict[str, Array]] = field(default_factory=dict)
+    """Scalars of each kind of inertial parameter, by link, then by kind."""
     armature: dict[int, Scalar] = field(default_factory=dict)
+    """Rotor inertia by joint, kg m² or kg."""
     damping: dict[int, Scalar] = field(default_factory=dict)
+    """Damping by joint, N m s/rad or N s/m."""
     friction: dict[int, Scalar] = field(default_factory=dict)
+    """Coulomb friction by joint, N m or N."""
     poses: dict[int, Pose] = field(default_factory=dict)
+    """Pose by joint number, or by the number of links plus that of an added frame."""
     gravity: Array | None = None
+    """Gravity (3,) in the base frame, m/s²."""
     ground_friction: Scalar | None = None
+    """Friction coefficient of contact laws."""
 
     @classmethod
     def of(cls, robot: Robot, values: Values) -> Overrides:
-        """Return what the variable parameters of a robot replace. values: of all of them."""
+        """Return the numbers that the variable parameters of a robot replace. `values` must hold all of them."""
         own = cls()
         for variable in robot.variables:
             rows = array(values[variable.input]).reshape(len(variable.owners), KINDS[variable.kind].size)
@@ -96,10 +102,14 @@ class Overrides:
 
 
 def inertia_in(robot: Robot, i: int, parts: Mapping[str, Array], turn: Array, moved: float) -> Inertia:
-    """Return the inertia of link i in a frame that is turned, and whose origin is moved along its own z, from the
-    link's.
+    """Return the inertia of link i in a frame that is rotated and then moved along its own z axis.
 
-    parts: the scalars of each kind that replace the robot's numbers.
+    Args:
+        robot: The robot.
+        i: Number of the link.
+        parts: Scalars of each kind that replace the robot's numbers.
+        turn: Rotation (3, 3) from the new axes to the link's.
+        moved: Distance along the new z axis, m.
     """
     link = robot.links[i]
     if INERTIAL in parts:
@@ -115,7 +125,7 @@ def inertia_in(robot: Robot, i: int, parts: Mapping[str, Array], turn: Array, mo
 
 
 def of_ten(parameters: Sequence[Scalar] | Array, turn: Array, moved: float) -> Inertia:
-    """Return the inertia of ten inertial parameters in a frame as `inertia_in` has it."""
+    """Return the inertia for ten inertial parameters (`NAMES`), in a frame as `inertia_in` describes it."""
     mass, first = parameters[0], turn.T @ array(parameters[1:4])
     turned = turn.T @ _second(parameters[4:COUNT]) @ turn
     to = array([0.0, 0.0, moved])

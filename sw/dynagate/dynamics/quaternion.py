@@ -1,4 +1,4 @@
-"""Unit quaternions (x, y, z, w): rotation, exponential and logarithm over any scalar."""
+"""Unit quaternions (x, y, z, w) over any scalar: rotation matrix, exponential and logarithm."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dynagate.dynamics.series import arc_sine_series, polynomial, sine_series, u
 from dynagate.dynamics.spatial import Array, Scalar, array, cos, cross, select, sin, sqrt
 
 SMALL_TURN = 0.5
-"""rad: `advance` takes power series of the angle up to here, and beyond it closed forms, which divide by the angle."""
+"""Angle in rad up to which power series are used. Closed forms divide by the angle and are used above."""
 
 
 ARC_SINE = arc_sine_series(12)[::-1]
-"""asin(x) / x in powers of x²."""
+"""Coefficients of asin(x) / x in powers of x², from the highest power down."""
 
 UNSCREW = unscrew_series(7)[::-1]
-"""(1 - θ/2 cot(θ/2)) / θ² in powers of θ²."""
+"""Coefficients of (1 - θ/2 cot(θ/2)) / θ² in powers of θ², from the highest power down."""
 
 
 def rotation_of(quaternion: Sequence[Scalar]) -> Array:
-    """The rotation matrix of a unit quaternion (x, y, z, w)."""
+    """Return the rotation matrix (3, 3) of a unit quaternion (x, y, z, w)."""
     x, y, z, w = quaternion
     x2, y2, z2 = x + x, y + y, z + z
     xx, yy, zz = x * x2, y * y2, z * z2
@@ -35,7 +35,7 @@ def rotation_of(quaternion: Sequence[Scalar]) -> Array:
 
 
 def turn_factors(squared: Scalar) -> tuple[Scalar, ...]:
-    """sin(θ/2) / θ, cos(θ/2), (1 - cos θ) / θ² and (θ - sin θ) / θ³ of θ²."""
+    """Return sin(θ/2) / θ, cos(θ/2), (1 - cos θ) / θ² and (θ - sin θ) / θ³ from the squared angle θ²."""
     beyond = squared - SMALL_TURN**2
     angle = sqrt(select(beyond, squared, SMALL_TURN**2))  # not of 0, where its slope is infinite
     inverse, half = 1.0 / angle, angle * 0.5
@@ -47,12 +47,12 @@ def turn_factors(squared: Scalar) -> tuple[Scalar, ...]:
 
 
 def _taylor(x: Scalar, start: int, terms: int) -> Scalar:
-    """Return this many terms of `series.sine_series` at x."""
+    """Return the sum of the first `terms` terms of `series.sine_series(start)` at x."""
     return polynomial(sine_series(start, terms)[::-1], x)
 
 
 def times_exponential(quaternion: Array, rate: Array) -> Array:
-    """Return a quaternion times exp(ω/2) of an angular velocity ω (3,) for one second, of length 1 to rounding."""
+    """Return a quaternion times exp(ω/2) for an angular velocity ω (3,) over one second, normalized to rounding."""
     half_sinc, cosine, _, _ = turn_factors(rate @ rate)
     axis, w = quaternion[:3], quaternion[3]
     vector = rate * half_sinc
@@ -62,8 +62,17 @@ def times_exponential(quaternion: Array, rate: Array) -> Array:
 
 
 def shorter_turn(q: Array, q_next: Array) -> tuple[Array, Scalar, Scalar]:
-    """The vector e and w ≥ 0 of the quaternion that leads from one to another, over any scalar, and θ / |e|. An eighth
-    of the turn has a short series."""
+    """Return the relative rotation from one quaternion to another, by the shorter way, over any scalar.
+
+    The angle is computed from an eighth of the rotation, where the series is short.
+
+    Args:
+        q: First unit quaternion (4,).
+        q_next: Second unit quaternion (4,).
+
+    Returns:
+        The vector part e (3,) and the scalar part w ≥ 0 of the relative quaternion, and the factor θ / |e|.
+    """
     axis, w0, axis_next, w1 = q[:3], q[3], q_next[:3], q_next[3]
     w = w0 * w1 + axis @ axis_next
     sign = select(w, 1.0, -1.0)

@@ -1,9 +1,12 @@
-"""The fewest numbers that make a robot's joint torques: link frames moved along their axes, inertias regrouped.
+"""Reduction of a robot's constants to the fewest that determine its joint torques.
 
-A frame may lie anywhere on its joint's axis: where neighboring axes meet, nothing lies between their frames. And what
-a joint does not feel of its link, the parent may carry (Gautier & Khalil, "Direct calculation of minimum set of
-inertial parameters of serial robots", IEEE Trans. Robotics and Automation 6(3), 1990). Torques, M and their derivatives
-stay what they are; where links and their masses are does not.
+Two freedoms are used. A link's frame may lie anywhere on its joint's axis; if neighboring axes intersect, no distance
+between their frames remains. And the part of a link's inertia that does not load its joint can be moved to the parent.
+Torques, M and their derivatives are preserved. The positions and masses of links are not.
+
+Reference:
+    Gautier & Khalil, "Direct calculation of minimum set of inertial parameters of serial robots", IEEE Trans. Robotics
+    and Automation 6(3), 1990.
 """
 
 from __future__ import annotations
@@ -28,25 +31,35 @@ Vector = npt.NDArray[np.float64]
 
 
 class Varied(NamedTuple):
-    """Properties of the links that are inputs, in the tree's frames.
-
-    inertias: by link. placed: links whose joint's placement is an input. turned: those of them with another rotation.
-    gravity: whether gravity is an input.
-    """
+    """Properties of links that are inputs, in the tree's frames."""
 
     inertias: Mapping[int, Inertia] = MappingProxyType({})
+    """Inertia that is an input, by link."""
     placed: frozenset[int] = frozenset()
+    """Links whose joint has an input for its pose in the parent."""
     turned: frozenset[int] = frozenset()
+    """The links of `placed` whose rotation is an input."""
     gravity: bool = False
+    """Whether gravity is an input."""
 
 
 NOTHING = Varied()
+"""No property is an input."""
 
 
 def moved_frames(robot: Robot, placed: Collection[int] = ()) -> tuple[Robot, list[float]]:
-    """The aligned robot with the frames of turning links moved along z, and how far each was, in m: the choice of
-    places with the fewest numbers between the frames, nearest to where they were. placed: links that stay, because the
-    placement of their joint is an input."""
+    """Move the frames of rotating links along their axes so that the fewest nonzero numbers lie between neighboring
+    frames.
+
+    Among equal choices, frames stay nearest to where they were.
+
+    Args:
+        robot: The robot with every joint axis aligned to z.
+        placed: Links whose frame stays, because the pose of their joint is an input.
+
+    Returns:
+        The robot with moved frames, and the distance by which each frame was moved along z, m.
+    """
     places = _places(robot, placed)
     # by link and place: numbers below it, meters moved, and the children's places; leaves first
     best: list[dict[float, tuple[int, float, dict[int, float]]]] = [{} for _ in robot.links]
@@ -81,8 +94,8 @@ def moved_frames(robot: Robot, placed: Collection[int] = ()) -> tuple[Robot, lis
 
 
 def _places(robot: Robot, placed: Collection[int] = ()) -> list[list[float]]:
-    """Return the candidate positions of each link's frame on its axis: the position itself, and the nearest one to a
-    neighbor's axis.
+    """Return the candidate positions of each link's frame on its axis, m: 0, and the points nearest to neighboring
+    axes.
     """
     places = [[0.0] for _ in robot.links]
     far = 2.0 * max(float(np.linalg.norm(link.joint.translation)) for link in robot.links)
@@ -106,22 +119,25 @@ def _places(robot: Robot, placed: Collection[int] = ()) -> list[list[float]]:
 
 
 def _translation(link: Link, above: float, place: float) -> Vector:
-    """From the parent's frame, moved by `above`, to the link's, moved by `place`."""
+    """Return the translation from the parent's frame, moved by `above`, to the link's frame, moved by `place`, m."""
     axis = np.array(link.joint.rotation)[:, 2]
     return summed(link.joint.translation, place * axis, -above * Z, within=1e-14)
 
 
 class Dipole(NamedTuple):
-    """Mass distribution without mass: second moment Σ = spread 1 + point firstᵀ + first pointᵀ, first moment `first`.
+    """A mass distribution without mass: first moment h, and second moment Σ = spread 1 + point hᵀ + h pointᵀ.
 
-    Spread and point are in kg m² and m, `first` in kg m. Any turning link can be written so, in the seven numbers that
-    its joints feel, because its mass and what lies on its axis may be carried by the parent. About another origin,
-    p away, the point is p + point and the rest stays.
+    Any rotating link can be written in this form, in the seven numbers that load its joint, because the parent may
+    carry its
+    mass and the mass on its axis. About an origin at distance p, the point becomes p + point and the rest stays.
     """
 
     spread: float
+    """Isotropic part of the second moment, kg m²."""
     first: Array
+    """First moment h (3,), kg m."""
     point: Array
+    """Point (3,), m."""
 
     def inertia(self) -> Inertia:
         h, p = array(self.first), array(self.point)
@@ -133,21 +149,24 @@ Body = Inertia | Dipole
 
 
 class Given(NamedTuple):
-    """A link of an aligned robot in exact numbers, with all of its own mass.
-
-    mass: kg. first: first moment (3,), kg m. second: second moment (3, 3), kg m². rotation (3, 3) and translation (3,),
-    m: from the link's frame to the parent's.
-    """
+    """A link of an aligned robot in exact numbers, with its complete mass."""
 
     mass: float
+    """Mass, kg."""
     first: Array
+    """First moment (3,) about the link's origin, kg m."""
     second: Array
+    """Second moment (3, 3) about the link's origin, kg m²."""
     rotation: Array
+    """Rotation (3, 3) from the link's axes to the parent's."""
     translation: Array
+    """Origin (3,) of the link in the parent's frame, m."""
 
 
 def given_links(robot: Robot) -> list[Given]:
-    """Return the links of the aligned robot for `bodies`, which is called once per choice of dipoles."""
+    """Return the links of the aligned robot for `bodies`, so that several calls with different dipoles can share
+    them.
+    """
     return [
         Given(
             (mass := written(link.mass)[()]),
@@ -161,7 +180,7 @@ def given_links(robot: Robot) -> list[Given]:
 
 
 def regrouped(robot: Robot, varied: Varied = NOTHING) -> list[Inertia]:
-    """`bodies`, none as a dipole."""
+    """Return the result of `bodies` without dipoles."""
     return [body for body in bodies(robot, [False] * len(robot.links), varied) if isinstance(body, Inertia)]
 
 
@@ -171,16 +190,22 @@ def bodies(
     varied: Varied = NOTHING,
     constants: Sequence[Given] | None = None,
 ) -> list[Body]:
-    """The bodies of the aligned robot's links without what their joints do not feel, which is added to the parent's.
+    """Return the bodies of the aligned robot's links without the part that does not load their joints; parents carry
+    that part.
 
-    A joint turning about z does not feel mass on z: m, h_z and Σ_zz. A spherical one does not feel mass at its center.
-    A sliding one does not feel Σ, of which nothing but the rotational inertia is left when m and h stay behind.
-    A link that can turn about one direction only feels of Σ no more than the inertia about it. A link that turns
-    about a vertical axis of the base does not even feel where its mass is.
+    A joint that rotates about z is not loaded by mass on z: m, h_z and Σ_zz. A spherical joint is not loaded by mass at
+    its
+    center. A sliding joint is not loaded by Σ: if m and h stay, only the rotational inertia moves to the parent. A link
+    that
+    can rotate about one direction only is loaded by no more of Σ than the inertia about that direction. A link that
+    rotates
+    about a vertical axis of the base is not loaded by its first moment either.
 
-    varied: what is an input. Parents carry nothing of a link whose inertia or whose place on them is an input.
-    as_dipole: per link, whether to write it as a Dipole, where it turns and takes no large numbers so.
-    constants: `given_links(robot)`, if the caller has it.
+    Args:
+        robot: The robot with every joint axis aligned to z.
+        as_dipole: For each link, whether to write it as a Dipole, if it rotates and the numbers do not become large.
+        varied: Properties that are inputs. Parents carry nothing of a link whose inertia or pose is an input.
+        constants: `given_links(robot)`, if the caller has it.
     """
     constants = given_links(robot) if constants is None else constants
     mass, first, second = [g.mass for g in constants], [g.first for g in constants], [g.second for g in constants]
@@ -222,29 +247,34 @@ def bodies(
 
 
 def _second_moment(link: Link) -> Array:
-    """`Link.second_moment` in exact numbers."""
+    """Return `Link.second_moment` in exact numbers."""
     inertia, com = written(link.inertia), written(link.com)
     half = (inertia[0, 0] + inertia[1, 1] + inertia[2, 2]) * 0.5
     return _cleaned(array(np.eye(3)) * half, -inertia, np.multiply.outer(com, com) * written(link.mass)[()])
 
 
 def _cleaned(*terms: Array) -> Array:
-    """The sum of arrays of exact numbers (`base.exact`), with 0 where `summed` has 0."""
+    """Return the sum of arrays of exact numbers (`base.exact`), with 0 wherever `summed` finds only rounding."""
     kept = summed(*terms) != 0.0
     return np.where(kept, sum(terms[1:], terms[0]), exact(0.0))
 
 
 def _felt(kind: str, mass: float, first: Array, second: Array) -> Inertia:
-    """Return the inertia of a body that a joint of this kind feels."""
+    """Return the part of a body's inertia that loads a joint of this kind."""
     mass, first, second = motion_of(kind).felt(mass, first, second)
     return Inertia(mass, array(first), array(second))
 
 
 def _planar(robot: Robot, varied: Varied) -> dict[int, float]:
-    """The turning links that can turn about no other direction than their joint's, as seen from the base. 0 where not
-    even the first moment is felt: on the base, about the direction of gravity; else 1.
+    """Return the rotating links whose only axis of rotation, seen from the base, is that of their joint.
 
-    varied: with an input rotation a link turns about an unknown direction, unless nothing above turns."""
+    The value is 0 if the first moment does not load the joint either (on the base, about the direction of gravity),
+    else 1.
+
+    Args:
+        robot: The robot with every joint axis aligned to z.
+        varied: Properties that are inputs. An input rotation makes the axis unknown, unless no link above rotates.
+    """
     directions: list[Vector | None] = []  # per link: the one direction it turns about, zero where it only slides
     planar = {}
     for i, link in enumerate(robot.links):
@@ -265,14 +295,16 @@ def _planar(robot: Robot, varied: Varied) -> dict[int, float]:
 
 
 LARGER = 2.0
-"""The numbers of a dipole, multiplied, may exceed the largest second moment that they stand for by this factor."""
+"""Largest ratio between the products of a dipole's numbers and the largest second moment that they represent."""
 
 
 def _dipole(first: Array, second: Array) -> Dipole | None:
-    """The body of a turning link as a dipole, up to what its joint does not feel; None where that takes large numbers.
+    """Return the body of a rotating link as a dipole, up to the part that does not load its joint; None if numbers get
+    large.
 
-    In axes along and across (h_x, h_y) in the plane, spread and point solve Σ but for Σ_zz; h_z is free. These axes are
-    not scaled to length 1, so the numbers are rational functions of those of the body.
+    In axes along and across (h_x, h_y) in the plane, spread and point solve Σ except Σ_zz, and h_z is free. The axes
+    are not
+    scaled to length 1, so the results are rational functions of the body's numbers.
     """
     largest, squared = float(np.abs(second).max()), first[0] * first[0] + first[1] * first[1]
     if squared == 0.0 or largest == 0.0:

@@ -1,4 +1,4 @@
-"""Power series of rotations, and their evaluation over any scalar."""
+"""Power series used for rotations, and their evaluation over any scalar."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Scalar = Any
 
 
 def polynomial(coefficients: Sequence[float], x: Scalar) -> Scalar:
-    """Return a polynomial by Horner's rule. coefficients: from the highest power to the constant."""
+    """Evaluate a polynomial by Horner's rule. `coefficients` run from the highest power to the constant."""
     value = coefficients[0]
     for c in coefficients[1:]:
         value = value * x + c
@@ -19,22 +19,22 @@ def polynomial(coefficients: Sequence[float], x: Scalar) -> Scalar:
 
 
 def sine_series(start: int, terms: int) -> list[float]:
-    """Return (-1)ᵏ / (2k + start)! for k from 0 on.
+    """Return the coefficients (-1)ᵏ / (2k + start)! for k = 0, 1, ..., terms - 1.
 
-    In powers of x², start 0 is cos x, 1 is sin x / x, 2 is (1 - cos x) / x² and 3 is (x - sin x) / x³.
+    In powers of x², start 0 gives cos x, 1 gives sin x / x, 2 gives (1 - cos x) / x², and 3 gives (x - sin x) / x³.
     """
     return [(-1) ** k / factorial(2 * k + start) for k in range(terms)]
 
 
 def arc_sine_series(terms: int) -> list[float]:
-    """Return the coefficients of asin(x) / x in powers of x², from the constant on."""
+    """Return the coefficients of asin(x) / x in powers of x², starting with the constant."""
     return [comb(2 * n, n) / (4.0**n * (2 * n + 1)) for n in range(terms)]
 
 
 def unscrew_series(terms: int) -> list[float]:
-    """Return the coefficients |B₂ₖ| / (2k)! of (1 - x/2 cot(x/2)) / x² in powers of x², from the constant on.
+    """Return the coefficients |B₂ₖ| / (2k)! of (1 - x/2 cot(x/2)) / x² in powers of x², starting with the constant.
 
-    They are exact to rounding: they come from the power series of x / (eˣ - 1).
+    They are exact to rounding, because they are computed in fractions from the power series of x / (eˣ - 1).
     """
     series = [Fraction(1)]
     for n in range(1, 2 * terms + 1):

@@ -1,8 +1,8 @@
-"""Rotations, 3-vectors and 6-vectors over any scalar.
+"""Rotations, 3-vectors and spatial 6-vectors over any scalar.
 
-A scalar is anything with +, -, * and 1.0/x: float, complex, numpy batch, traced expression. Vectors and matrices
-are numpy object arrays of scalars, so `A @ x` reads as in the book. Spatial vectors are pairs
-(angular, linear), after Featherstone's [angular; linear].
+A scalar is any type with +, -, * and 1.0/x: float, complex, numpy batch or traced expression. Vectors and matrices are
+numpy object arrays of scalars, so `A @ x` reads as in the book. A spatial vector is a pair (angular, linear), in
+Featherstone's order.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ ROUNDING = 1e-15
 """Relative rounding error of the difference of two equal numbers."""
 
 ROTATION = 1e-14
-"""Largest difference between a rotation matrix of floats and the exact rotation that it stands for."""
+"""Largest difference between an entry of a rotation matrix of floats and the exact rotation that it stands for."""
 
 Scalar = Any
 
 
 def array(values: Any) -> Array:
-    """Scalars as an object array; numpy numbers become Python's own, which keep traced arithmetic exact."""
+    """Return scalars as an object array. numpy numbers become Python floats, which keep traced arithmetic exact."""
     if isinstance(values, np.ndarray) and values.dtype != object:
         values = values.tolist()
     result = np.array(values, dtype=object)
@@ -38,9 +38,9 @@ def array(values: Any) -> Array:
 
 
 def exact_rotation(matrix: Any) -> Array:
-    """Return a rotation matrix (3, 3) of floats in numbers that stand for an exactly orthogonal matrix next to it.
+    """Return a rotation matrix (3, 3) whose numbers stand for an exactly orthogonal matrix next to the given floats.
 
-    The exact matrix is that of the quaternion (w, x, y, z) which follows from the floats without a square root.
+    The exact matrix is that of the quaternion (w, x, y, z) that follows from the floats without a square root.
     """
     r = np.asarray(matrix, dtype=np.float64)
     entries = array(r)
@@ -61,7 +61,9 @@ def exact_rotation(matrix: Any) -> Array:
 
 
 def _quaternion(r: Array, largest: int) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """A quaternion (w, x, y, z) of any length, by the component that is largest."""
+    """Return a quaternion (w, x, y, z) of any length, computed from the component `largest`, which is the largest
+    one.
+    """
     a, b, c = r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]
     d, e, f = r[2, 1] + r[1, 2], r[0, 2] + r[2, 0], r[1, 0] + r[0, 1]
     rows = (
@@ -74,13 +76,14 @@ def _quaternion(r: Array, largest: int) -> tuple[Scalar, Scalar, Scalar, Scalar]
 
 
 def zeros(*shape: int) -> Array:
+    """Return an object array filled with the number 0."""
     result = np.empty(shape, dtype=object)
     result.fill(exact(0.0))
     return result
 
 
 def is_zero(x: Scalar) -> bool:
-    """Whether x is the number 0, and not a traced value."""
+    """Return whether x is the number 0 and not a traced value."""
     return isinstance(x, float) and x == 0.0
 
 
@@ -97,25 +100,31 @@ def exp(x: Scalar) -> Scalar:
 
 
 def sqrt(x: Scalar) -> Scalar:
-    """The root of x, which must not be negative."""
+    """Return the square root of x, which must not be negative."""
     return _operation("sqrt", x)
 
 
 def noise(number: Scalar, draw: Scalar, seed: Scalar) -> Scalar:
-    """The random number of this count in a draw of a seed, nearly normal, of deviation 2 / √3: `base.philox` defines
-    it. The operands are rounded to integers."""
+    """Return one nearly normal random number with standard deviation 2/√3 (`base.philox`). Operands are rounded to
+    integers.
+
+    Args:
+        number: Index of the random number within the draw.
+        draw: Index of the draw.
+        seed: Seed of the generator.
+    """
     return _operation("noise", number, draw, seed)
 
 
 def select(condition: Scalar, positive: Scalar, otherwise: Scalar) -> Scalar:
-    """`positive` where the condition is above 0, else `otherwise`. Both are computed."""
+    """Return `positive` where the condition is above 0, else `otherwise`. Both operands are computed."""
     if isinstance(condition, float):
         return positive if condition > 0.0 else otherwise
     return _operation("select", condition, positive, otherwise)
 
 
 def chosen(condition: Scalar, positive: Array, otherwise: Array) -> Array:
-    """`select` of each entry of two vectors."""
+    """Apply `select` to each entry of two vectors."""
     return array([select(condition, a, b) for a, b in zip(positive, otherwise, strict=True)])
 
 
@@ -125,11 +134,13 @@ def _select(condition: Any, positive: Any, otherwise: Any) -> Any:
 
 
 NUMPY: dict[str, Callable[..., Any]] = {"exp": np.exp, "sqrt": np.sqrt, "noise": philox.real, "select": _select}
-"""Operations without a sign in Python on numbers and arrays of numpy, by name."""
+"""Operations that Python has no operator for, on numpy numbers and arrays, by name."""
 
 
 def _operation(name: str, *operands: Scalar) -> Scalar:
-    """Compute an operation without a sign in Python. Scalars of other kinds have a method `operation` for it."""
+    """Compute an operation that Python has no operator for. Scalars of other types provide a method `operation` for
+    it.
+    """
     for operand in operands:
         if hasattr(operand, "operation"):
             return operand.operation(name, *operands)
@@ -137,23 +148,24 @@ def _operation(name: str, *operands: Scalar) -> Scalar:
 
 
 def difference(a: Scalar, b: Scalar) -> Scalar:
-    """a - b, and 0 where both are numbers and this is their rounding."""
+    """Return a - b, and exactly 0 if both are numbers whose difference is only rounding."""
     left = a - b
     numbers = isinstance(a, float) and isinstance(b, float)
     return 0.0 if numbers and abs(left) <= ROUNDING * (abs(a) + abs(b)) else left
 
 
 def cross(a: Array, b: Array) -> Array:
+    """Return the cross product a × b (3,)."""
     return array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
 def skew(a: Array) -> Array:
-    """[a]×, so that skew(a) @ b == cross(a, b)."""
+    """Return the cross-product matrix [a]× (3, 3), so that skew(a) @ b == cross(a, b)."""
     return array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
 def symmetric(entry: Any, n: int = 3) -> Array:
-    """A symmetric n × n matrix from entry(a, b), which is called only for a <= b."""
+    """Return a symmetric n × n matrix from entry(a, b), which is called only for a <= b."""
     result = zeros(n, n)
     for a in range(n):
         for b in range(a, n):
@@ -162,57 +174,64 @@ def symmetric(entry: Any, n: int = 3) -> Array:
 
 
 def rotate_symmetric(rotation: Array, matrix: Array) -> Array:
-    """R S Rᵀ for symmetric S, computing six entries."""
+    """Return R S Rᵀ for a symmetric S, computing only six entries."""
     half = rotation @ matrix
     return symmetric(lambda a, b: half[a] @ rotation[b])
 
 
 def inertia_from_second_moment(second: Array) -> Array:
-    """tr(Σ) 1 - Σ, with the diagonal as sums of two: Σyy + Σzz, ..."""
+    """Return the rotational inertia tr(Σ) 1 - Σ, with diagonal entries as sums of two, such as Σyy + Σzz."""
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = second
     return array([[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]])
 
 
 class SpatialMotion(NamedTuple):
-    """Spatial motion vector (angular, linear)."""
+    """A spatial motion vector: a twist, an acceleration or a column of a motion subspace."""
 
     angular: Array
+    """Angular part (3,), rad/s for a velocity."""
     linear: Array
+    """Linear part (3,) at the frame's origin, m/s for a velocity."""
 
     def __add__(self, other: SpatialMotion) -> SpatialMotion:  # type: ignore[override]
         return SpatialMotion(self.angular + other.angular, self.linear + other.linear)
 
     def scaled(self, s: Scalar) -> SpatialMotion:
+        """Return the vector multiplied by a scalar."""
         return SpatialMotion(self.angular * s, self.linear * s)
 
     def cross(self, other: SpatialMotion) -> SpatialMotion:
-        """self × other, Featherstone 2008, eq. 2.31."""
+        """Return self × other (Featherstone 2008, eq. 2.31)."""
         return SpatialMotion(
             cross(self.angular, other.angular),
             cross(self.angular, other.linear) + cross(self.linear, other.angular),
         )
 
     def cross_force(self, force: SpatialForce) -> SpatialForce:
-        """self ×* force, Featherstone 2008, eq. 2.32."""
+        """Return self ×* force (Featherstone 2008, eq. 2.32)."""
         return SpatialForce(
             cross(self.angular, force.angular) + cross(self.linear, force.linear),
             cross(self.angular, force.linear),
         )
 
     def dot(self, force: SpatialForce) -> Scalar:
+        """Return the scalar product of the motion with a force, such as a power in W."""
         return self.angular @ force.angular + self.linear @ force.linear
 
 
 class SpatialForce(NamedTuple):
-    """Spatial force vector (moment, force)."""
+    """A spatial force vector: a wrench or a momentum."""
 
     angular: Array
+    """Moment (3,) about the frame's origin, N m for a wrench."""
     linear: Array
+    """Force (3,), N for a wrench."""
 
     def __add__(self, other: SpatialForce) -> SpatialForce:  # type: ignore[override]
         return SpatialForce(self.angular + other.angular, self.linear + other.linear)
 
     def scaled(self, s: Scalar) -> SpatialForce:
+        """Return the vector multiplied by a scalar."""
         return SpatialForce(self.angular * s, self.linear * s)
 
     def __sub__(self, other: SpatialForce) -> SpatialForce:
@@ -223,11 +242,14 @@ ZERO_MOTION = SpatialMotion(zeros(3), zeros(3))
 
 
 class Inertia(NamedTuple):
-    """Spatial inertia about the frame's origin: mass, first moment h = m c, second moment Σ = ∫ r rᵀ dm."""
+    """Spatial inertia of a rigid body about the origin of its frame."""
 
     mass: Scalar
+    """Mass m, kg."""
     first: Array
+    """First moment h = m c (3,), kg m."""
     second: Array
+    """Second moment Σ = ∫ r rᵀ dm (3, 3), kg m²."""
 
     def __add__(self, other: Inertia) -> Inertia:  # type: ignore[override]
         total = symmetric(lambda a, b: self.second[a, b] + other.second[a, b])

@@ -1,4 +1,7 @@
-"""Poses of links in their parents as functions of joint positions, over any scalar."""
+"""Poses of links in their parents as functions of joint positions, over any scalar.
+
+R always denotes the rotation from the link's axes to the parent's axes.
+"""
 
 from __future__ import annotations
 
@@ -8,43 +11,49 @@ from dynagate.dynamics.spatial import Array, Scalar, SpatialForce, SpatialMotion
 
 
 class JointTransform(ABC):
-    """Pose of a link in its parent: a rotation R from link axes to parent axes, and the link's origin."""
+    """Pose of a link in its parent: the rotation R from link axes to parent axes, and the link's origin in the parent,
+    m.
+    """
 
     def __init__(self, translation: Array) -> None:
         self.translation = translation
 
     @abstractmethod
     def to_parent(self, v: Array) -> Array:
-        """R v: a free vector from link axes to parent axes."""
+        """Return R v: a free vector v (3,) in parent axes."""
 
     @abstractmethod
     def to_link(self, v: Array) -> Array:
-        """Rᵀ v: a free vector from parent axes to link axes."""
+        """Return Rᵀ v: a free vector v (3,) in link axes."""
 
     @abstractmethod
     def symmetric_to_parent(self, matrix: Array) -> Array:
-        """R S Rᵀ for symmetric S."""
+        """Return R S Rᵀ for a symmetric S (3, 3)."""
 
     @abstractmethod
     def after(self, rotation: Array) -> Array:
-        """rotation @ R."""
+        """Return rotation @ R."""
 
     @abstractmethod
     def inverse_after(self, rotation: Array) -> Array:
-        """rotation @ Rᵀ."""
+        """Return rotation @ Rᵀ."""
 
     def motion_to_link(self, motion: SpatialMotion) -> SpatialMotion:
+        """Return a spatial motion vector in the link's frame, from the parent's frame."""
         return SpatialMotion(
             self.to_link(motion.angular), self.to_link(motion.linear - cross(self.translation, motion.angular))
         )
 
     def force_to_parent(self, force: SpatialForce) -> SpatialForce:
+        """Return a spatial force vector in the parent's frame, from the link's frame."""
         linear = self.to_parent(force.linear)
         return SpatialForce(self.to_parent(force.angular) + cross(self.translation, linear), linear)
 
 
 class AxisTransform(JointTransform):
-    """A joint about or along the link's z axis: R = R0 Rz(angle), with the angle's cosine and sine given."""
+    """A joint that rotates about or slides along the link's z axis: R = R0 Rz(angle), from the angle's cosine and
+    sine.
+    """
 
     def __init__(self, fixed: Array, translation: Array, cosine: Scalar = 1.0, sine: Scalar = 0.0) -> None:
         super().__init__(translation)
@@ -60,7 +69,7 @@ class AxisTransform(JointTransform):
         return array([c * u[0] + s * u[1], c * u[1] - s * u[0], u[2]])
 
     def symmetric_to_parent(self, matrix: Array) -> Array:
-        """With k = s (Sxx - Syy) + 2 c Sxy the turn about z costs 9 products instead of 12."""
+        """Return R S Rᵀ. With k = s (Sxx - Syy) + 2 c Sxy, the rotation about z needs 9 products instead of 12."""
         c, s = self.cosine, self.sine
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = matrix
         k = s * (xx - yy) + 2.0 * (c * xy)
@@ -76,7 +85,7 @@ class AxisTransform(JointTransform):
 
 
 class FreeTransform(JointTransform):
-    """A joint that turns any way."""
+    """A joint whose rotation can be any matrix."""
 
     def __init__(self, rotation: Array, translation: Array) -> None:
         super().__init__(translation)
@@ -99,5 +108,5 @@ class FreeTransform(JointTransform):
 
 
 def _turn_columns(rotation: Array, c: Scalar, s: Scalar) -> Array:
-    """rotation @ Rz, with c = cos and s = sin of the angle."""
+    """Return rotation @ Rz, where c and s are the cosine and sine of the angle."""
     return array([[r[0] * c + r[1] * s, r[1] * c - r[0] * s, r[2]] for r in rotation])

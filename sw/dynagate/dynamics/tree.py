@@ -1,4 +1,4 @@
-"""Passes over the links of a robot, link by link on scalars."""
+"""The kinematic tree of a robot, with passes that run link by link on scalars."""
 
 from __future__ import annotations
 
@@ -46,8 +46,15 @@ class Tree(Model, Links):
         return results
 
     def up(self, part: str, step: Pass, *values: Sequence[Any], own: Sequence[Any] | None = None) -> list[Any]:
-        """Run a pass from the leaves to the base. own: what links add the values of their children to; None for none,
-        so that a leaf receives None."""
+        """Run a pass from the leaves to the base.
+
+        Args:
+            part: Name of the algorithm, for recorded operations.
+            step: The step of the pass.
+            values: Values of the links, each with an entry per link.
+            own: Initial value of each link, to which its children's messages are added. By default a leaf receives
+                None.
+        """
         below: list[Any] = [None for _ in self.links] if own is None else list(own)
         results: list[Any] = [None for _ in self.links]
         for i, (link, *of_link) in reversed(list(enumerate(zip(self.each_link, *values, strict=True)))):
@@ -74,7 +81,7 @@ _TREES: Cache[Robot, Tree] = Cache(most=16)
 
 
 def tree_of(robot: Robot) -> Tree:
-    """Return the tree of a robot with its own numbers. Callers share it, so do not change it."""
+    """Return the tree of a robot with its own numbers. Callers share the tree and must not change it."""
     try:
         hash(robot)
     except TypeError:  # a link was made with a list

@@ -1,6 +1,7 @@
-"""Models of robots for the libraries that controllers are written with: Crocoddyl, and `casadi` for CasADi.
+"""Robot models for optimal-control libraries: action models for Crocoddyl, and external functions for CasADi
+(`casadi`).
 
-The studies next to them answer a question: does a format that is good enough on paper still control a robot?
+The studies in this package measure whether a number format that is accurate enough on paper still controls a robot.
 """
 
 from __future__ import annotations

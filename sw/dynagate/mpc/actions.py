@@ -1,4 +1,4 @@
-"""Crocoddyl action models whose dynamics and derivatives are compiled: a step in time, and the costs on top."""
+"""Crocoddyl action models with compiled dynamics and derivatives: a time step, and a cost on it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,25 @@ with brought_by("mpc", __name__):
 
 
 class Step:
-    """One time step of a robot at a single state, x = (q, q̇) (nq + nv,) and torques u (nu,), in C and float64.
+    """One time step of a robot at a single state, compiled to C in float64.
 
-    robot: also the path of a URDF file, or the name of one that ships. dt: seconds. options: integrator, form,
-    constrained and forces without inputs of `dynagate.Rollout`.
-    u has the joints that something drives: not floating ones, and not those of `Robot.with_passive`.
-    nu: how many. state: Crocoddyl's, of directions (2 nv,), along velocities where the robot has quaternions.
-    Raises ValueError: an option is none of these; RobotError: constrained without constraints; CompileError.
+    The state is x = (q, q̇) (nq + nv,). The torques u (nu,) belong to the joints that have a motor, which excludes
+    floating
+    joints and those of `Robot.with_passive`.
+
+    Args:
+        robot: A robot, the name of one that ships, or the path of a URDF file.
+        dt: Time step, s.
+        options: integrator, form, constrained, and forces without inputs, as in `dynagate.Rollout`.
+
+    Attributes:
+        nu: Number of torques.
+        state: Crocoddyl's state object, with directions (2 nv,), along velocities if the robot has quaternions.
+
+    Raises:
+        ArgumentError: An option is unknown.
+        RobotError: The step is constrained and the robot has no constraints.
+        CompileError: The C compiler is missing or failed.
     """
 
     def __init__(self, robot: RobotOrName, dt: float, **options: Any) -> None:
@@ -49,27 +61,40 @@ class Step:
         return {"q": x[: self.robot.nq], "qd": x[self.robot.nq :], "tau": self._tau, **held}
 
     def next(self, x: Floats, u: Floats, active: Floats | None = None) -> Floats:
-        """The next state (nq + nv,), from x (nq + nv,), rad, m, rad/s and m/s, and u (nu,), N m or N. active
-        (constraints,): of a constrained step, 1 where one holds and 0 where not; None for all."""
+        """Return the next state (nq + nv,).
+
+        Args:
+            x: State (nq + nv,), rad, m, rad/s and m/s.
+            u: Torques (nu,), N m or N.
+            active: (constraints,), 1 for an active constraint of a constrained step, else 0; None for all.
+        """
         results = self._next(**self._inputs(x, u, active))
         return np.concatenate([results["q_next"][0], results["qd_next"][0]])
 
     def linearized(self, x: Floats, u: Floats, active: Floats | None = None) -> tuple[Floats, Floats]:
-        """A (2 nv, 2 nv) = ∂x⁺/∂x and B (2 nv, nu) = ∂x⁺/∂u. A is written over by the next call."""
+        """Return A = ∂x⁺/∂x (2 nv, 2 nv) and B = ∂x⁺/∂u (2 nv, nu). The next call overwrites A."""
         results = self._linear(**self._inputs(x, u, active))
         b: Floats = results["b"][0]
         return results["a"][0], b if self.nu == self.robot.nv else b[:, self.driven]
 
 
 class ActionModel(crocoddyl.ActionModelAbstract):
-    """A running knot: x⁺ = step(x, u), and the cost ½ eᵀ diag(state) e + ½ uᵀ diag(torque) u with e = x - target, along
-    velocities where the robot has quaternions.
+    """A running knot of a Crocoddyl problem: x⁺ = step(x, u), with the cost ½ eᵀ diag(state) e + ½ uᵀ diag(torque) u.
 
-    step: shared by all knots of a problem. target: (nq + nv,). state_weights: (2 nv,); torque_weights: (nu,), of
-    u - hold. hold: (nu,), zeros unless given. active: (constraints,), 1 for each that a constrained step holds, all
-    unless given. A diverging step gives NaN, which Crocoddyl's line search refuses.
-    For costs of another form derive a class and override `calc_cost` and `calc_cost_diff`.
-    Raises ValueError: an array of another shape, or active other than 0 or 1, or without a constrained step.
+    The error is e = x - target, along velocities if the robot has quaternions. A diverging step gives NaN, which
+    Crocoddyl's
+    line search rejects. For another cost, derive a class and override `calc_cost` and `calc_cost_diff`.
+
+    Args:
+        step: The time step, shared by all knots of a problem.
+        target: Target state (nq + nv,).
+        state_weights: Weights (2 nv,) of e.
+        torque_weights: Weights (nu,) of u - hold.
+        hold: Torques (nu,) without cost; zeros by default.
+        active: (constraints,), 1 for each active constraint of a constrained step; all by default.
+
+    Raises:
+        ArgumentError: An array has a wrong shape, or `active` is not 0 or 1, or is set without a constrained step.
     """
 
     def __init__(
@@ -104,7 +129,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
             data.Fx[:, :], data.Fu[...] = by_state, by_torque.reshape(data.Fu.shape)  # of one torque a vector
 
     def calc_cost(self, x: Floats, u: Floats | None) -> float:
-        """The cost of the knot at x (nq + nv,) and u (nu,); u is None at the end of a problem."""
+        """Return the cost of the knot at x (nq + nv,) and u (nu,); u is None at the end of a problem."""
         away = self.state.diff(self.target, x)
         cost = 0.5 * float(away @ (self.state_weights * away))
         if u is not None:
@@ -113,8 +138,10 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         return cost
 
     def calc_cost_diff(self, data: Any, x: Floats, u: Floats | None) -> None:
-        """Fills data's Lx (2 nv,), Lxx (2 nv, 2 nv), Lu (nu,) and Luu (nu, nu) at x (nq + nv,) and u (nu,) or None. Lxx
-        leaves out how the derivative of e changes."""
+        """Fill data's Lx (2 nv,), Lxx (2 nv, 2 nv), Lu (nu,) and Luu (nu, nu) at x (nq + nv,) and u (nu,) or None.
+
+        Lxx is the Gauss-Newton approximation: it neglects the derivative of ∂e/∂x.
+        """
         weighted = self.state_weights * self.state.diff(self.target, x)
         if self.step.robot.quaternions():
             slope = self.state.Jdiff(self.target, x, crocoddyl.Jcomponent.second)
@@ -127,8 +154,16 @@ class ActionModel(crocoddyl.ActionModelAbstract):
 
 
 class TerminalModel(ActionModel):
-    """The last knot: the cost of its state, no torques and no step. step, target, state_weights: as of `ActionModel`.
-    Raises ValueError: an array of another shape."""
+    """The last knot of a Crocoddyl problem: the cost of its state, without torques and without a step.
+
+    Args:
+        step: The time step, as in `ActionModel`.
+        target: Target state (nq + nv,).
+        state_weights: Weights (2 nv,) of the error.
+
+    Raises:
+        ArgumentError: An array has a wrong shape.
+    """
 
     def __init__(self, step: Step, target: npt.ArrayLike, state_weights: npt.ArrayLike) -> None:
         super().__init__(step, target, state_weights, np.zeros(step.nu))

@@ -1,7 +1,8 @@
-"""A listed function of a robot as an external function of CasADi, with its first and second derivatives.
+"""A robot function as an external function of CasADi, with exact derivatives of every order.
 
-A CasADi callback around compiled C: IPOPT and the other solvers of CasADi call it as any function. CasADi asks for
-derivatives by weights in reverse and by rates forward; both are products of the operator, and operators themselves.
+It is a CasADi callback around compiled C code, which IPOPT and CasADi's other solvers call like any function. CasADi
+requests reverse derivatives by weights and forward derivatives by rates. Both are products of the operator, and
+operators themselves.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ with brought_by("mpc", __name__):
 
 
 class CasadiFunction(casadi.Callback):
-    """An operator on columns: inputs and outputs are vectors, matrices among them flat by rows.
+    """An operator as a CasADi function. Inputs and outputs are column vectors; matrices are flattened by rows.
 
-    CasADi does not keep Python objects alive: hold the function as long as what was built with it.
+    CasADi does not keep Python objects alive: keep a reference to the function as long as objects that use it exist.
     """
 
     def __init__(self, source: Operator) -> None:
@@ -74,8 +75,11 @@ class CasadiFunction(casadi.Callback):
         return count == 1
 
     def get_forward(self, count: int, name: str, i_names: Sequence[str], o_names: Sequence[str], options: Any) -> Any:
-        """Rates of all inputs to rates of all outputs: the product by the inputs that it is not linear in, and its own
-        value on the rates of the others."""
+        """Return the function from rates of all inputs to rates of all outputs.
+
+        It combines the product with the derivative by nonlinear inputs, and the operator's value on rates of the other
+        inputs.
+        """
         source = self.operator
         n = source.nonlinear
         arguments = [casadi.MX.sym(name, self.sparsity_in(k)) for k, name in enumerate(self.name_in())]
@@ -88,7 +92,7 @@ class CasadiFunction(casadi.Callback):
         return self._kept(name, [*arguments, *values, *rates], results, i_names, o_names, options)
 
     def get_reverse(self, count: int, name: str, i_names: Sequence[str], o_names: Sequence[str], options: Any) -> Any:
-        """Weights of all outputs to weights of all inputs."""
+        """Return the function from weights of all outputs to weights of all inputs."""
         source = self.operator
         n = source.nonlinear
         arguments = [casadi.MX.sym(name, self.sparsity_in(k)) for k, name in enumerate(self.name_in())]
@@ -112,15 +116,20 @@ class CasadiFunction(casadi.Callback):
 
 @explained
 def casadi_function(robot: RobotOrName, function: str, **options: Any) -> CasadiFunction:
-    """A function of a robot for CasADi, computed by C in float64, with exact derivatives of every order.
+    """Return a robot function for CasADi, computed in C in float64, with exact derivatives of every order.
 
-    Call it with columns in the order of the function's inputs; it returns a column for each output, a matrix by rows.
-    robot: also the path of a URDF file, or the name of one that ships. function: its name, one of
-    `dynagate.FUNCTIONS`, or "step". options: of the algorithm, see `dynagate.AlgorithmOptions`; for the function "step"
-    dt and integrator.
-    Hold it as long as solvers that were built with it.
-    Raises ValueError: an unknown function or option, or an input that is symmetric; RobotError: the robot has
-    quaternions.
+    Call it with columns in the order of the function's inputs. It returns a column for each output, a matrix by rows.
+    Keep
+    a reference to it as long as solvers that use it exist.
+
+    Args:
+        robot: A robot, the name of one that ships, or the path of a URDF file.
+        function: Name of a function of `dynagate.FUNCTIONS`, or "step".
+        options: Options of the algorithm (`dynagate.AlgorithmOptions`); for "step" also dt and integrator.
+
+    Raises:
+        ArgumentError: The function or an option is unknown, or an input is symmetric.
+        RobotError: The robot has quaternions.
     """
     source = operator(robot, function, backend=CPU, algorithm=AlgorithmOptions(**options))
     if source.robot.nq != source.robot.nv:

@@ -1,4 +1,4 @@
-"""The narrowest formats with which the controller still works, policy by policy."""
+"""Study of the narrowest number formats with which a controller still works, for each policy of choosing formats."""
 
 from __future__ import annotations
 
@@ -26,37 +26,45 @@ from dynagate.mpc.problem import Derivatives, Reach, Solution, solve, track
 from dynagate.robot import Robot
 
 FUNCTION = "forward_dynamics_gradient"
+"""Function that the controller calls."""
 REACHES = {
     "iiwa14": Reach((0.0, 0.5, 0.0, -1.2, 0.0, 0.8, 0.0), (1.0, -0.3, 0.6, -0.6, 0.5, -0.4, 0.9)),
     "two_joint_arm": Reach((0.3, 0.2), (-1.0, 1.1)),
 }
 CLOSE = 0.01
-"""Cost beyond that of float64 derivatives that still counts as the same solution."""
+"""Largest relative increase of the cost, against float64 derivatives, that counts as the same solution."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """policy and setting: a word length, or for "optimized" an error. words: shortest to longest. same: whether the
-    cost is within CLOSE of float64's. tracking: RMS error in rad of the disturbed controller, infinite if it fails."""
+    """Result of one policy at one setting."""
 
     policy: str
+    """Name of the policy."""
     setting: float
+    """Word length in bits, or the error for "optimized"."""
     words: tuple[int, int]
+    """Shortest and longest word length in bits."""
     success: bool
+    """Whether the solver converged."""
     iterations: int
+    """Number of solver iterations."""
     cost: float
+    """Cost of the trajectory, rolled out in float64."""
     same: bool
+    """Whether the cost is within CLOSE of float64's."""
     tracking: float
+    """RMS tracking error of the disturbed controller in rad; infinite if it fails."""
 
 
 def exact(robot: Robot) -> Derivatives:
-    """Derivatives in float64."""
+    """Return derivatives in float64."""
     graph = trace(robot, FUNCTION)
     return lambda state: evaluate(graph, state)
 
 
 def rounded(formatted: FormattedGraph) -> Derivatives:
-    """Derivatives from the integers that the hardware computes."""
+    """Return derivatives from the integers that the hardware computes."""
     return lambda state: evaluate_fixed(formatted, state).outputs
 
 
@@ -64,7 +72,11 @@ def rounded(formatted: FormattedGraph) -> Derivatives:
 def simulated(
     robot: Robot, formatted: FormattedGraph, region: Region, progress: Progress = quiet
 ) -> Iterator[Derivatives]:
-    """Derivatives from the datapath with these formats, built and run by Verilator. Raises SimulationError."""
+    """Yield derivatives from the datapath with these formats, built and simulated by Verilator.
+
+    Raises:
+        SimulationError: The simulation cannot be built or fails.
+    """
     from dynagate.design.files import load_datapath
     from dynagate.fixedpoint.models.evaluate import quantize_inputs
     from dynagate.fixedpoint.models.files import write_formats
@@ -101,9 +113,18 @@ def experiment(
     settings: dict[str, Sequence[float]],
     progress: Progress = quiet,
 ) -> tuple[Solution, list[Outcome]]:
-    """The float64 solution; and an outcome of float64 and of each policy ("global", "word": word lengths; "optimized":
-    errors; "rtl": word lengths, and the datapath in simulation in place of its integers) and setting. Formats are for
-    the region and for the states that the float64 controller came through."""
+    """Return the float64 solution, and the outcome of float64 and of each policy and setting.
+
+    Formats are chosen for the region and for the states that the float64 controller visited.
+
+    Args:
+        robot: The robot.
+        reach: The reaching problem.
+        region: The operating region.
+        settings: Settings by policy: word lengths for "global", "word" and "rtl" (the simulated datapath), errors for
+            "optimized".
+        progress: Function that receives a line of text before each slow stage.
+    """
     progress("float64")
     visited: dict[str, list[np.ndarray]] = {"q": [], "qd": [], "tau": []}
     derivatives = _recording(exact(robot), visited)
@@ -143,7 +164,9 @@ def experiment(
 
 
 def _tracking(robot: Robot, reach: Reach, derivatives: Derivatives) -> float:
-    """Around the reach's goal, by its sway at half a turn a second, 2 s, with its noise."""
+    """Return the tracking error around the reach's goal for 2 s, with its sway at half a period per second and its
+    noise.
+    """
     goal, rate = np.array(reach.goal), np.pi
     sway = np.broadcast_to(reach.sway, goal.shape)
 
@@ -157,7 +180,7 @@ def _tracking(robot: Robot, reach: Reach, derivatives: Derivatives) -> float:
 
 
 def _recording(derivatives: Derivatives, visited: dict[str, list[np.ndarray]]) -> Derivatives:
-    """The derivatives, and every state that they are evaluated at."""
+    """Return derivatives that also record every state at which they are evaluated."""
 
     def recorded(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         for name, values in state.items():
@@ -185,7 +208,7 @@ COLUMNS: list[Column[Outcome]] = [
     Column(f"within {CLOSE:.0%}", 11, lambda outcome: "yes" if outcome.same else "no"),
     Column("tracking", 11, lambda outcome: outcome.tracking, ".5f"),
 ]
-"""Columns of the table that a terminal shows."""
+"""Columns of the printed table."""
 
 
 def table(reference: Solution, outcomes: Sequence[Outcome]) -> str:

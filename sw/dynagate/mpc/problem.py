@@ -1,4 +1,4 @@
-"""Reaching with Crocoddyl: dynamics rolled out in float64, their derivatives from any backend."""
+"""Reaching problems for Crocoddyl, with dynamics rolled out in float64 and derivatives from any backend."""
 
 from __future__ import annotations
 
@@ -21,33 +21,45 @@ with brought_by("mpc", __name__):
     import crocoddyl
 
 RUNAWAY = 1e3
-"""rad or rad/s: a controller that gets there has failed, and so has an iterate."""
+"""Position in rad or velocity in rad/s at which a controller or an iterate has failed."""
 
 Derivatives = Callable[[dict[str, Floats]], dict[str, Floats]]
-"""{q, qd, tau}, (batch, n) each -> {dqdd_dq, dqdd_dqd, minv}, (batch, n, n) each."""
+"""A function from {q, qd, tau}, (batch, n) each, to {dqdd_dq, dqdd_dqd, minv}, (batch, n, n) each."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """From rest at `start` to rest at `goal` (rad or m), `knots` steps of `dt` seconds. Weights of the squared distance
-    from the goal, of velocities, of torques beyond those that hold the goal, and of the end. When tracking, the
-    reference moves by `sway` (rad or m) to both sides of the goal, and every torque is disturbed with the standard
-    deviation `noise` (N m or N): for all joints, or one a joint."""
+    """A reaching problem: from rest at one configuration to rest at another, with a quadratic cost.
+
+    When tracking, the reference moves by `sway` to both sides of the goal, and every torque is disturbed.
+    """
 
     start: tuple[float, ...]
+    """First configuration (nv,), rad or m."""
     goal: tuple[float, ...]
+    """Last configuration (nv,), rad or m."""
     knots: int = 50
+    """Number of steps."""
     dt: float = 0.02
+    """Time step, s."""
     distance: float = 1.0
+    """Weight of the squared distance from the goal."""
     velocity: float = 1e-2
+    """Weight of squared velocities."""
     torque: float = 1e-4
+    """Weight of squared torques in excess of those that hold the goal."""
     end: float = 1e2
+    """Factor of the state weights at the last knot."""
     sway: float | tuple[float, ...] = 0.3
+    """Amplitude of the reference when tracking, rad or m, for all joints or one per joint."""
     noise: float | tuple[float, ...] = 1.0
+    """Standard deviation of the torque disturbance, N m or N, for all joints or one per joint."""
 
 
 class _Batch:
-    """The derivatives of all knots at once: the first knot that asks computes those of every knot's last state."""
+    """The derivatives of all knots at once: the first knot that needs them computes those of every knot's latest
+    state.
+    """
 
     def __init__(self, knots: int, n: int, derivatives: Derivatives) -> None:
         self.x, self.u = np.zeros((knots, 2 * n)), np.zeros((knots, n))
@@ -67,7 +79,7 @@ class _Batch:
 
 
 class _Step(crocoddyl.ActionModelAbstract):
-    """One step of semi-implicit Euler, v' = v + q̈ dt and q' = q + v' dt, and its share of the cost."""
+    """One step of semi-implicit Euler, v' = v + q̈ dt and q' = q + v' dt, and its part of the cost."""
 
     def __init__(self, reach: Reach, knot: int, batch: _Batch, model: Robotics, hold: Floats, target: Floats) -> None:
         self.n = len(reach.start)
@@ -102,7 +114,7 @@ class _Step(crocoddyl.ActionModelAbstract):
 
 
 class _End(_Step):
-    """The last state's cost."""
+    """The cost of the last state."""
 
     def __init__(self, reach: Reach, batch: _Batch, model: Robotics, hold: Floats, target: Floats) -> None:
         super().__init__(reach, 0, batch, model, hold, target)
@@ -111,17 +123,22 @@ class _End(_Step):
 
 @dataclass(frozen=True)
 class Solution:
-    """success: the solver converged, iterations: that it took, cost: of the trajectory rolled out in float64."""
+    """Result of a solver."""
 
     success: bool
+    """Whether the solver converged."""
     iterations: int
+    """Number of iterations."""
     cost: float
+    """Cost of the trajectory, rolled out in float64."""
     states: Floats
+    """States (knots + 1, 2 nv)."""
     torques: Floats
+    """Torques (knots, nv), N m or N."""
 
 
 class Robotics:
-    """A robot's float64 dynamics, compiled. Raises RobotError: its configuration is no vector of angles."""
+    """Compiled float64 dynamics of a robot. Raises RobotError if the robot has quaternions."""
 
     def __init__(self, robot: Robot) -> None:
         if robot.nq != robot.nv:
@@ -131,13 +148,13 @@ class Robotics:
         self._inverse = Kernel(trace(robot, "inverse_dynamics"), np.float64)
 
     def torque(self, q: Floats, qd: Floats, qdd: Floats) -> Floats:
-        """τ (n,)."""
+        """Return the joint torques τ (n,) for accelerations qdd (n,)."""
         outputs = self._inverse.new_outputs(1)
         self._inverse({"q": q[None], "qd": qd[None], "qdd": qdd[None]}, self._inverse.written(outputs), 1)
         return np.asarray(outputs["tau"][0])
 
     def step(self, x: Floats, u: Floats, dt: float) -> Floats:
-        """The state after one step of semi-implicit Euler."""
+        """Return the state (2 nv,) after one step of semi-implicit Euler."""
         n = self.robot.nv
         outputs = self._forward.new_outputs(1)
         self._forward({"q": x[None, :n], "qd": x[None, n:], "tau": u[None]}, self._forward.written(outputs), 1)
@@ -146,7 +163,7 @@ class Robotics:
 
 
 def solve(robot: Robot, reach: Reach, derivatives: Derivatives, *, iterations: int = 100) -> Solution:
-    """The trajectory by feasibility-driven DDP. Raises RobotError: the reach is not one of this robot."""
+    """Return the optimal trajectory by feasibility-driven DDP. Raise RobotError if the reach does not fit the robot."""
     model = Robotics(robot)
     if len(reach.start) != robot.nv or len(reach.goal) != robot.nv:
         raise RobotError(f"reaching needs a start and a goal of {robot.nv} angles for robot '{robot.name}'")
@@ -179,7 +196,9 @@ def _solver(
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Ctrl-C counts at the end: Crocoddyl aborts the process where a Python model raises while it solves."""
+    """Delay Ctrl-C until the solver ends, because Crocoddyl aborts the process if a Python model raises an
+    exception.
+    """
     if threading.current_thread() is not threading.main_thread():  # the only one that receives it
         yield
         return
@@ -194,7 +213,7 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 TRACKED = {"knots": 15, "distance": 100.0, "velocity": 1.0, "torque": 1e-4, "end": 1.0}
-"""Fields of a `Reach` whose plans follow a path."""
+"""Fields of a `Reach` for plans that follow a path."""
 
 
 def track(
@@ -208,12 +227,21 @@ def track(
     seed: int = 1,
     start: Floats | None = None,
 ) -> Floats:
-    """Tracking error (steps, n) in rad of a receding-horizon controller whose torques are disturbed.
+    """Return the tracking error (steps, n) in rad of a receding-horizon controller with disturbed torques.
 
-    path: seconds -> q, q̇, q̈. plans: fields of the `Reach` that each plan solves, in place of those of TRACKED: `noise`
-    is the standard deviation in N m of the disturbance of every torque, seeded; one, or one a joint. Each step takes
-    this many solver iterations from the last step's solution, shifted. start: the state (2 nv,); the path's unless
-    given.
+    Each step takes a few solver iterations, from the last step's solution shifted by one knot.
+
+    Args:
+        robot: The robot.
+        path: Function from seconds to q, q̇ and q̈.
+        derivatives: Derivatives that the controller uses.
+        plans: Fields of the `Reach` that each plan solves, in place of those of TRACKED. `noise` is the standard
+            deviation
+            of the torque disturbance in N m, one number or one per joint.
+        seconds: Length of the motion, s.
+        iterations: Solver iterations per step.
+        seed: Seed of the disturbance.
+        start: First state (2 nv,); the path's by default.
     """
     model = Robotics(robot)
     random = np.random.default_rng(seed)

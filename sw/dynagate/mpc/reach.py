@@ -1,4 +1,4 @@
-"""A reach for any robot: postures drawn from its region by a seed, near enough for its speed and torque limits."""
+"""Random reaching problems for any robot, near enough for its speed and torque limits."""
 
 from __future__ import annotations
 
@@ -18,30 +18,33 @@ from dynagate.mpc.problem import Derivatives, Reach, solve
 from dynagate.robot import Robot, RobotError
 
 TRIES = 20
-"""Seeds, one after another, until the float64 controller reaches within the limits."""
+"""Number of seeds that are tried until the float64 controller reaches the goal within the limits."""
 
 NEAR = 0.1
-"""s: how far a joint goes, at its largest speed; the controller is about ten times as fast as the mean of a second."""
+"""Time in s at its largest speed that a joint travels. The controller is about ten times as fast on average."""
 
 MARGIN = 0.1
-"""Part of a joint's range at each end in which no posture is drawn."""
+"""Fraction of a joint's range at each end in which no configuration is drawn."""
 
 SHAKE = 10.0
-"""rad/s² or m/s²: what the noise on a torque accelerates its joint by, at most."""
+"""Largest acceleration of a joint by the torque noise, rad/s² or m/s²."""
 
 
 @dataclass(frozen=True)
 class DrawnReach:
-    """A reach on which the float64 controller converges. seed: what drew it. load: largest torque on the way over its
-    effort limit, 0 where there are none. inside: whether it keeps the position and effort limits."""
+    """A reaching problem on which the float64 controller converges."""
 
     reach: Reach
+    """The problem."""
     seed: int
+    """Seed that drew it."""
     load: float
+    """Largest ratio of a torque to its effort limit, 0 without limits."""
     inside: bool
+    """Whether the motion satisfies the position and effort limits."""
 
     def text(self) -> str:
-        """In a line."""
+        """Return a description in one line."""
         seconds = self.reach.knots * self.reach.dt
         text = f"reach of seed {self.seed}, {seconds:g} s, torques up to {self.load:.0%} of the effort limits"
         return text if self.inside else f"{text}: not within all limits, which no seed that was tried keeps"
@@ -60,8 +63,19 @@ def drawn(
     start: Posture | None = None,
     goal: Posture | None = None,
 ) -> Reach:
-    """A reach inside the region's positions; the same seed draws the same one. start, goal: of some joints, instead of
-    drawn ones. Raises RobotError: the robot has quaternions, or a joint is unknown or outside its limits."""
+    """Return a random reaching problem inside the region's positions, which the seed determines.
+
+    Args:
+        robot: The robot.
+        region: The operating region.
+        seed: Seed of the random numbers.
+        seconds: Length of the motion, s.
+        start: First positions of some joints, instead of random ones.
+        goal: Last positions of some joints, instead of random ones.
+
+    Raises:
+        RobotError: The robot has quaternions, or a joint is unknown or outside its limits.
+    """
     low, high = _range(robot, region)
     margin = MARGIN * (high - low)
     random = np.random.default_rng(seed)
@@ -89,7 +103,9 @@ def changed(
     start: Posture | None = None,
     goal: Posture | None = None,
 ) -> Reach:
-    """A reach with the positions of some joints, and its time, replaced. Raises RobotError as `drawn`."""
+    """Return a reaching problem with the positions of some joints and its time replaced. Raise RobotError as `drawn`
+    does.
+    """
     return replace(
         kept,
         start=tuple(_with(robot, region, "start", np.array(kept.start), start).tolist()),
@@ -99,7 +115,7 @@ def changed(
 
 
 def knots(seconds: float) -> int:
-    """Steps of this many seconds."""
+    """Return the number of steps in this many seconds."""
     return max(round(seconds / Reach.dt), 1)
 
 
@@ -111,9 +127,21 @@ def find(
     progress: Progress = quiet,
     **choices: Any,
 ) -> DrawnReach:
-    """The first reach from this seed on that the controller masters within the limits, or, if none of TRIES does, the
-    one with the least torques. progress: called before each slow stage. choices: of `drawn`. Raises RobotError: as
-    `drawn`, or the controller converges on none."""
+    """Return the first reaching problem, from a seed on, that the controller solves within the limits.
+
+    If none of TRIES seeds gives one, the result is the problem with the smallest torques.
+
+    Args:
+        robot: The robot.
+        region: The operating region.
+        derivatives: Derivatives that the controller uses.
+        seed: First seed.
+        progress: Function that receives a line of text before each slow stage.
+        choices: Options of `drawn`.
+
+    Raises:
+        RobotError: See `drawn`; or the controller converges on none.
+    """
     best: DrawnReach | None = None
     low, high = (np.array(limits) for limits in (region.lower, region.upper))
     for number in range(seed, seed + TRIES):
@@ -138,7 +166,7 @@ def find(
 
 
 def _range(robot: Robot, region: Region) -> tuple[Floats, Floats]:
-    """Lower and upper positions, of wide joints the turn about what is nearest to zero."""
+    """Return lower and upper positions; a wide range is cut to one rotation around the position nearest to zero."""
     if robot.nq != robot.nv:
         raise RobotError(f"robot '{robot.name}' has quaternions; expected joints of one degree of freedom")
     robot.check_uncoupled("the closed loop")
@@ -148,7 +176,7 @@ def _range(robot: Robot, region: Region) -> tuple[Floats, Floats]:
 
 
 def _with(robot: Robot, region: Region, name: str, posture: Floats, positions: Posture | None) -> Floats:
-    """The posture with the positions of some joints replaced."""
+    """Return a configuration with the positions of some joints replaced."""
     joints = [link.joint.name for link in robot.links]
     result = posture.copy()
     for joint, position in (positions or {}).items():

@@ -1,5 +1,5 @@
-"""A solver as the controller: from a start to a goal with disturbed torques, a plan each step, compared with
-Crocoddyl's.
+"""Closed-loop comparison of our solvers with Crocoddyl: a robot moves to a goal with disturbed torques, with a plan per
+step.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dynagate.mpc.problem import RUNAWAY, Reach, Robotics, track
 from dynagate.robot import Robot
 
 Controller = Callable[[Array, int], Array]
-"""A state (2 nv,), and how many plans there were before -> torques (nv,)."""
+"""A function from a state (2 nv,) and the number of earlier plans to torques (nv,)."""
 KNOTS, DT, ITERATIONS = 15, 0.02, 2
 """Knots, time step in s and iterations of a plan."""
 NODES, TEMPERATURE, ACCELERATION = 2, 0.1, 20.0
@@ -44,26 +44,29 @@ m/s² if no other joint moves.
 WEIGHTS = {"distance": 10.0, "velocity": 0.1, "torque": 1e-2, "end": 1.0}
 REGULARIZATION = (1e-7, 1.0)
 SOLVER_WORD = 27
-"""Bits, unless a command line says others."""
+"""Default word length in bits."""
 AROUND = 48
-"""Problems near the states of the float64 loop that formats come from."""
+"""Number of problems, near states of the float64 loop, for which formats are chosen."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """name: of the controller. end, rms: of the distance from the goal, rad: the largest of a joint at the end, and
-    over the last half of the time. same: whether the chip's torques are the integers'. cycles: of a plan, the median
-    and the most, on the chip."""
+    """Result of one controller."""
 
     name: str
+    """Name of the controller."""
     end: float
+    """Largest distance of a joint from the goal at the end, rad."""
     rms: float
+    """RMS distance from the goal over the last half of the time, rad."""
     same: bool | None = None
+    """Whether the chip's torques equal those of the integer model; None if there is no chip."""
     cycles: tuple[float, float] | None = None
+    """Median and largest number of cycles of a plan on the chip."""
 
     @property
     def notes(self) -> str:
-        """Return what is known of the chip's torques and cycles."""
+        """Return a description of the chip's torques and cycles."""
         same = "" if self.same is None else "torques of the integers" if self.same else "OTHER TORQUES"
         cycles = "" if self.cycles is None else f"{self.cycles[0]:,.0f} cycles a plan, {self.cycles[1]:,.0f} at most"
         return ", ".join(x for x in (same, cycles) if x)
@@ -75,14 +78,14 @@ COLUMNS: list[Column[Row]] = [
     Column("rms, rad", 11, lambda row: row.rms, ".4f"),
     Column("", 0, lambda row: row.notes, left=True, gap=2),
 ]
-"""Columns of the table that a terminal shows."""
+"""Columns of the printed table."""
 
 
 class Loop:
-    """A robot that a controller moves from the start of a reach to its goal.
+    """A robot that a controller moves from the start of a reaching problem to its goal.
 
-    The robot moves in the steps that its controllers plan with. With implicit_damping a step is stable for light
-    links with much damping, which an explicit step of the same length is not.
+    The robot moves in the same steps as the plans. With implicit_damping, a step is stable for light
+    links with much damping, for which an explicit step of the same length is not.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class Loop:
         self.cost = replace(quadratic, inputs={**quadratic.inputs, "hold": Input((NV,))})
 
     def crocoddyl(self) -> Row:
-        """Control by Crocoddyl's solver with our derivatives, on the same problem."""
+        """Run Crocoddyl's solver with our derivatives on the same problem."""
         zero = np.zeros(self.robot.nv)
 
         def path(t: float) -> tuple[Array, Array, Array]:
@@ -120,7 +123,7 @@ class Loop:
         return _row("Crocoddyl", errors)
 
     def run(self, name: str, controller: Controller) -> tuple[Row, Array]:
-        """Errors and states (steps, 2 nv) of a controller."""
+        """Return the errors and the states (steps, 2 nv) of a controller."""
         random = np.random.default_rng(self.seed)
         n, x = self.robot.nv, self.start
         errors, states = np.full((self.steps, n), np.inf), np.zeros((self.steps, 2 * n))
@@ -134,7 +137,7 @@ class Loop:
         return _row(name, errors), states
 
     def problems(self, states: Array) -> dict[str, Array]:
-        """Near the states of a loop."""
+        """Return problems near the states of a run, for the choice of formats."""
         random, n = np.random.default_rng(self.seed + 1), self.robot.nv
         chosen = states[random.integers(0, len(states), AROUND)]
         spread = 0.1 * np.abs(states).max(axis=0) + 1e-3
@@ -151,7 +154,7 @@ class Loop:
         rtl: bool,
         progress: Progress,
     ) -> list[Row]:
-        """Control by the integers of a program, and by the core in simulation."""
+        """Run the integer model of a program, and the simulated core."""
         rows, n = [], self.robot.nv
 
         def inputs(x: Array, plan: int) -> dict[str, Array]:
@@ -187,29 +190,31 @@ class Loop:
 
 
 class Planner(ABC):
-    """A solver of ours in a loop. label: its name. text: what a plan has besides knots. samples: of a plan by MPPI."""
+    """A solver of ours in the loop."""
 
     label: str
+    """Name of the solver."""
     text: str
+    """Description of a plan's settings besides knots."""
 
     def __init__(self, loop: Loop, samples: int) -> None:
         self.loop = loop
 
     @abstractmethod
     def planned(self, x: Array, plan: int) -> Array:
-        """Torques (nv,) in float64, in C: a `Controller`."""
+        """Return the torques (nv,) of a plan in float64, in C, as a `Controller`."""
 
     @abstractmethod
     def on_chip(self) -> ChipSolver:
-        """The same for a chip."""
+        """Return the same solver for a chip."""
 
     def more(self, plan: int) -> Mapping[str, Array]:
-        """Return the inputs of a call of the chip besides those of the problem."""
+        """Return the inputs of a call of the chip in addition to those of the problem."""
         return {}
 
 
 class IlqrPlanner(Planner):
-    """Each plan begins with the one before, one knot later."""
+    """iLQR, where each plan begins with the previous one, shifted by one knot."""
 
     label, text = "iLQR", f"{ITERATIONS} iterations"
 
@@ -234,7 +239,7 @@ class IlqrPlanner(Planner):
 
 
 class MppiPlanner(Planner):
-    """Plan k takes draw k of the noise."""
+    """MPPI, where plan k uses draw k of the noise."""
 
     label = "MPPI"
 
@@ -265,7 +270,7 @@ class MppiPlanner(Planner):
 
 
 PLANNERS: Mapping[str, Callable[[Loop, int], Planner]] = {"ilqr": IlqrPlanner, "mppi": MppiPlanner}
-"""Planners by the name that the command uses."""
+"""Planners by the name that the command line uses."""
 
 
 def _row(name: str, errors: Array) -> Row:
@@ -285,8 +290,17 @@ def compared(
     samples: int,
     progress: Progress = quiet,
 ) -> str:
-    """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of this many
-    bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI."""
+    """Return a table that compares Crocoddyl and one of our planners.
+
+    Args:
+        controller: A key of PLANNERS.
+        loop: The robot and its reaching problem.
+        units: Number of units of the processor core; None leaves the chip out.
+        words: Word lengths in bits.
+        rtl: Whether to simulate the core too.
+        samples: Samples of a plan by MPPI.
+        progress: Function that receives a line of text before each slow stage.
+    """
     progress("Crocoddyl")
     rows = [loop.crocoddyl()]
     planner = PLANNERS[controller](loop, samples)

@@ -1,4 +1,4 @@
-"""States of robots with quaternions for Crocoddyl: x = (q, q̇), and their directions, (2 nv,), along velocities."""
+"""Crocoddyl's state manifold for robots with quaternions: x = (q, q̇), with directions (2 nv,) along velocities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ with brought_by("mpc", __name__):
 
 
 class Single:
-    """A graph in C on one state, on arrays that stay where they are."""
+    """A graph compiled to C for one state, with fixed arrays for its inputs and results."""
 
     def __init__(self, graph: Graph) -> None:
         kernel = Kernel(graph, np.float64)
@@ -32,7 +32,7 @@ class Single:
         self._call, self._kernel = call, kernel
 
     def __call__(self, **inputs: Floats) -> dict[str, Floats]:
-        """Results by name (1, ...), which the next call writes over."""
+        """Return the results by name (1, ...). The next call overwrites them."""
         for name, value in inputs.items():
             self._inputs[name][0] = value
         self._call()
@@ -40,7 +40,7 @@ class Single:
 
 
 class State(crocoddyl.StateAbstract):
-    """The manifold of x = (q, q̇) (nq + nv,): quaternions move as `dynagate.integrate` says. Directions are (2 nv,)."""
+    """The manifold of x = (q, q̇) (nq + nv,), where q moves as in `dynagate.integrate`. Directions are (2 nv,)."""
 
     def __init__(self, robot: Robot) -> None:
         super().__init__(robot.nq + robot.nv, 2 * robot.nv)
@@ -52,16 +52,16 @@ class State(crocoddyl.StateAbstract):
         return x[: self.robot.nq], x[self.robot.nq :]
 
     def zero(self) -> Floats:
-        """The neutral configuration at rest."""
+        """Return the neutral configuration at rest."""
         return np.concatenate([neutral(self.robot), np.zeros(self.robot.nv)])
 
     def rand(self) -> Floats:
-        """Numbers between -1 and 1."""
+        """Return a random state with numbers between -1 and 1."""
         drawn = self._random.uniform(-1.0, 1.0, self.robot.nq)
         return np.concatenate([normalized(self.robot, drawn), self._random.uniform(-1.0, 1.0, self.robot.nv)])
 
     def diff(self, x0: Floats, x1: Floats) -> Floats:
-        """The direction (2 nv,) from x0 to x1."""
+        """Return the direction (2 nv,) from x0 to x1."""
         (q0, v0), (q1, v1) = self._parts(x0), self._parts(x1)
         return np.concatenate([difference(self.robot, q0, q1), v1 - v0])
 
@@ -72,13 +72,13 @@ class State(crocoddyl.StateAbstract):
         return np.concatenate([integrate(self.robot, q, dx[:n]), v + dx[n:]])
 
     def Jdiff(self, x0: Floats, x1: Floats, firstsecond: Any = None) -> Any:
-        """Derivatives (2 nv, 2 nv) of `diff` by its first and second state."""
+        """Return the derivatives (2 nv, 2 nv) of `diff` with respect to its first and second state."""
         result = self._apart(q=self._parts(x0)[0], q_next=self._parts(x1)[0])
         first, second = self._blocks(result["dmoved_dq"][0], -1.0), self._blocks(result["dmoved_dq_next"][0], 1.0)
         return _asked(firstsecond, first, second)
 
     def Jintegrate(self, x: Floats, dx: Floats, firstsecond: Any = None) -> Any:
-        """Derivatives (2 nv, 2 nv) of `integrate` by its state and direction."""
+        """Return the derivatives (2 nv, 2 nv) of `integrate` with respect to its state and direction."""
         q, v = self._parts(x)[0], dx[: self.robot.nv]
         result = self._moved(q=q, v=v, origin=integrate(self.robot, q, v))
         first, second = self._blocks(result["dmoved_dq"][0], 1.0), self._blocks(result["dmoved_dv"][0], 1.0)
@@ -101,10 +101,12 @@ def _asked(firstsecond: Any, first: Floats, second: Floats) -> Any:
 
 
 def _derivatives(robot: Robot, name: str) -> Graph:
-    """Record the derivatives of a motion between configurations.
+    """Record the derivatives of a motion between configurations as a graph.
 
-    For "between": ∂moved/∂q and ∂moved/∂q_next of the velocity between two configurations. For "advance": ∂moved/∂q and
-    ∂moved/∂v of the configuration reached, along velocities there. origin: the configuration reached.
+    "between" gives ∂moved/∂q and ∂moved/∂q_next, where `moved` is the velocity between two configurations. "advance"
+    gives
+    ∂moved/∂q and ∂moved/∂v, where `moved` is the configuration reached, along velocities at that configuration
+    `origin`.
     """
     recording, sizes = Recording(name, robot.name), typical_sizes(tree_of(robot))
     units = tuple((part.start, part.stop) for part in robot.quaternions())

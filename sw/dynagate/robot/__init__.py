@@ -1,4 +1,6 @@
-"""Robots: the immutable tree, the URDF reader, and the robots that ship with the package."""
+"""Robots: the immutable tree of links, the parsers of URDF, MJCF and xacro, and the robots that ship with the
+package.
+"""
 
 from dynagate.robot import robots
 from dynagate.robot.constraint import Constraint

@@ -1,6 +1,6 @@
-"""Other programs' readers of robot files, in a process of their own: a file gets limited time and memory.
+"""Run other programs' parsers of robot files in a separate process with limited time and memory.
 
-A reader is a function of this package that takes and returns what JSON has and bytes.
+A parser is a function of this package whose arguments are JSON values and whose result is bytes.
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ from dynagate.base.process import ending, python_command, python_environment
 from dynagate.robot.errors import RobotError
 
 SECONDS = 4
-"""Processor time beyond that of imports; other programs on the machine make it take longer."""
+"""Processor time in seconds that a parser may use after its imports."""
 
 PATIENCE = 60.0
-"""Seconds, for a reader that waits."""
+"""Longest wall-clock time in seconds for a parser that waits."""
 
 MEMORY = 3 * 2**30
-"""Bytes of address space."""
+"""Largest address space of a parser, in bytes."""
 
 RESULT, REFUSED = b"+", b"-"
 
 TOO_LARGE = f"needs more than {MEMORY / 2**30:g} GiB of memory; expected a smaller file, with fewer copies"
+"""Text of the error when a parser runs out of memory."""
 
 
 def read_apart(program: str, function: Callable[..., bytes], *arguments: object, seconds: int | None = None) -> bytes:
-    """Return what a function of a module returns, called in another process.
+    """Call a function of a module in another process and return its result.
 
     The process runs in an empty folder, and imports nothing from the working directory or from the file's folder.
 
     Args:
-        program: The name of the reader, for errors.
-        function: A function of a module.
-        arguments: What JSON has; paths are absolute.
-        seconds: The processor time in s beyond that of imports; SECONDS by default.
+        program: Name of the parser, for errors.
+        function: A function of a module that returns bytes.
+        arguments: JSON values; paths must be absolute.
+        seconds: Limit of processor time in seconds after imports; SECONDS by default.
 
     Raises:
-        RobotError: The function raises it, takes more than this time or MEMORY, or ends otherwise.
+        RobotError: The function raises it, exceeds the limit of time or memory, or ends without a result.
     """
     seconds = SECONDS if seconds is None else seconds
     call = [function.__module__, function.__name__, str(seconds), json.dumps(arguments)]
@@ -77,7 +78,7 @@ def read_apart(program: str, function: Callable[..., bytes], *arguments: object,
 
 
 def answer(module: str, function: str, seconds: str, arguments: str) -> None:
-    """In the other process: calls the function and writes what it returns, or the text of its RobotError."""
+    """In the other process: call the function, and write its result or the text of its RobotError."""
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what readers print is no part of the answer
     reader = getattr(importlib.import_module(module), function)
@@ -93,7 +94,7 @@ def answer(module: str, function: str, seconds: str, arguments: str) -> None:
 
 
 def _limit(seconds: int) -> None:
-    """Processor time and MEMORY, where the system has such limits."""
+    """Limit processor time, and memory to MEMORY, if the operating system supports it."""
     with suppress(ImportError):
         import resource
 

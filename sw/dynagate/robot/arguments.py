@@ -1,4 +1,4 @@
-"""Options of the readers of robot files, checked before any file is opened."""
+"""Checks of the parsers' options, before any file is opened."""
 
 from __future__ import annotations
 
@@ -16,15 +16,29 @@ from dynagate.robot.rotations import NEAR
 
 
 def path_of(path: str | PathLike[str], reader: str) -> Path:
-    """The path of a file. reader: the function that gets it. Raises TypeError: it is neither a text nor a path."""
+    """Return the path of a file. Raise ArgumentTypeError if it is neither a text nor a path.
+
+    Args:
+        path: The argument of a call.
+        reader: Name of the function that was called, for the error.
+    """
     if not isinstance(path, str | PathLike) or not isinstance(os.fspath(path), str):
         raise ArgumentTypeError(f"{reader}({path!r}); expected the path of a robot's file, a str or Path")
     return Path(path)
 
 
 def check_reading(gravity: Any, lock: Any, round_rotations: Any) -> None:
-    """Checks the options of readers. gravity: three finite numbers, m/s². lock: positions by joint, rad or m, or None.
-    round_rotations: rad. Raises RobotError or TypeError that names the option."""
+    """Check the options that all parsers share.
+
+    Args:
+        gravity: Three finite numbers, m/s².
+        lock: Positions by joint, rad or m, or None.
+        round_rotations: An angle, rad.
+
+    Raises:
+        RobotError: A number is missing or not finite.
+        ArgumentTypeError: An option has another type.
+    """
     numbers("gravity=", gravity, (3,), GRAVITY, RobotError)
     if not isinstance(lock, Mapping | None):
         raise ArgumentTypeError(f"lock={lock!r}; expected positions in rad or m by joint, such as {{'joint': 0.0}}")

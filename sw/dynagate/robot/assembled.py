@@ -1,4 +1,4 @@
-"""A robot's tree with the changes that add, remove, order and name its parts, and its text as URDF."""
+"""Methods of a robot that add, remove, order and rename its parts, and write it as URDF."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynagate.robot.writing import urdf_of, write_urdf
 
 
 class AssembledTree(EditableTree):
-    """A tree of links with the changes of its parts."""
+    """A tree of links with methods that change its parts."""
 
     def with_robot(
         self: Tree,
@@ -25,44 +25,46 @@ class AssembledTree(EditableTree):
         *,
         prefix: str = "",
     ) -> Tree:
-        """Return the robot with another robot, a gripper or a tool bolted to a frame.
+        """Return the robot with another robot, such as a gripper or a tool, attached to a frame.
 
         Args:
-            other: What is attached. If its root floats, as `floating_base=True` reads it, the root is bolted on with
-                its mass. A fixed base has no mass, because it does not move.
+            other: Robot to attach. If its root floats, as `floating_base=True` reads it, the root is attached with its
+                mass. A
+                fixed base has no mass, because it does not move.
             on: Name of the frame or link that carries it.
-            translation: Place (3,) of the other base in that frame, m.
-            rotation: Axes (3, 3) of the other base in that frame.
-            prefix: Text before all names of the other robot.
+            translation: Origin (3,) of the other robot's base in that frame, m.
+            rotation: Rotation (3, 3) from the axes of the other base to those of that frame.
+            prefix: Text that is put before all names of the other robot.
 
         Returns:
-            The robot, with its own joints first. Gravity is that of this robot.
+            The robot, with its own joints first and with its own gravity.
 
         Raises:
-            RobotError: There is no such frame, both robots have a name, or the numbers are no pose.
+            RobotError: There is no such frame, both robots have a part with the same name, or the numbers are not a
+                pose.
             ArgumentTypeError: An argument has another type.
         """
         return assembly.with_robot(self, other, on, translation, rotation, prefix)
 
     def without(self: Tree, *names: str) -> Tree:
-        """Return the robot without links and all that they carry, and without frames.
+        """Return the robot without some links and everything they carry, and without some frames.
 
-        Constraints that hold a removed part are removed with it.
+        Constraints on a removed part are removed too.
 
         Args:
             names: Names of links or frames.
 
         Raises:
-            RobotError: There is no such link or frame, no link would remain, or a joint that remains mimics one that
-                would be removed.
+            RobotError: There is no such link or frame, no link would remain, or a remaining joint mimics a removed one.
         """
         return assembly.without(self, names)
 
     def with_root(self: Tree, link: str) -> Tree:
-        """Return a floating robot whose floating joint is above another link.
+        """Return a floating robot with its floating joint above another link.
 
-        The motions are the same, and so are the coordinates of all other joints. Links between the two roots have
-        other frames: each lies where the joint to the link before it lies.
+        The motions and the coordinates of all other joints stay the same. Links between the old and the new root get
+        new
+        frames, at the joint that leads to the previous link.
 
         Args:
             link: Name of the link that becomes the root.
@@ -76,53 +78,56 @@ class AssembledTree(EditableTree):
         """Return the robot with other names.
 
         Args:
-            names: New names by old names of links, joints and frames. A link and a joint of one name both change.
-            prefix: Text before all names.
+            names: New names by old names of links, joints and frames. A link and a joint with the same name both
+                change.
+            prefix: Text that is put before all names.
 
         Raises:
-            RobotError: A name is unknown, two parts would have one name, or the robot has variable parameters.
-            ArgumentTypeError: The names are no mapping of texts.
+            RobotError: A name is unknown, two parts would have the same name, or the robot has variable parameters.
+            ArgumentTypeError: `names` is not a mapping of texts.
         """
         return assembly.with_names(self, {} if names is None else names, prefix)
 
     def with_locked(self: Tree, positions: Mapping[str, float]) -> Tree:
-        """Return the robot with joints that are held, and their links merged into those that carry them.
+        """Return the robot with some joints locked; the links below are merged into the links that carry them.
 
         Args:
-            positions: Positions by joint, rad or m. Joints that mimic a held joint are held with it.
+            positions: Positions by joint, rad or m. Joints that mimic a locked joint are locked with it.
 
         Raises:
             RobotError: There is no such joint, it has several degrees of freedom or mimics another joint, a joint
-                equality holds it, or no joint would move.
-            ArgumentTypeError: The positions are no mapping.
+                equality
+                constrains it, or no joint would move.
+            ArgumentTypeError: `positions` is not a mapping.
         """
         return assembly.with_locked(self, positions)
 
     def with_scale(self: Tree, length: float, mass: float | None = None) -> Tree:
         """Return the robot in another size.
 
-        Damping, friction, armature and limits other than those of slides stay.
+        Damping, friction, armature and limits stay the same, except position limits of sliding joints.
 
         Args:
-            length: Factor of all lengths, above 0.
-            mass: Factor of all masses; length³, which keeps the density, unless given.
+            length: Factor for all lengths, above 0.
+            mass: Factor for all masses; length³ by default, which keeps the density.
 
         Raises:
-            RobotError: A factor is not above 0 and finite.
+            RobotError: A factor is not finite or not above 0.
         """
         return assembly.with_scale(self, length, mass)
 
     def to_urdf(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the robot as URDF, and write it to a file on request.
+        """Return the robot as URDF text, and write it to a file if a path is passed.
 
-        Reading the file gives the same dynamics. Armature is the rotor inertia of a transmission, as in Drake's files.
-        A RobotWarning names what URDF cannot express, such as contacts.
+        Reading the file gives the same dynamics. Armature is written as the rotor inertia of a transmission, as in
+        Drake's files.
+        A RobotWarning lists what URDF cannot express, such as contacts.
 
         Args:
-            path: File to write.
+            path: File to write, or None.
 
         Raises:
-            RobotError: Two parts have one name, or the file cannot be written.
+            RobotError: Two parts have the same name, or the file cannot be written.
         """
         text = urdf_of(self)
         if path is not None:

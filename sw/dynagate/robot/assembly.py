@@ -1,4 +1,4 @@
-"""Changes of a robot's tree: parts that are attached or removed, another root, other names, another size."""
+"""Changes to a robot's tree: attach or remove parts, choose another root, rename, lock or scale."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ from dynagate.robot.validate import check_frame
 from dynagate.robot.vectors import Matrix3, Vector3, matrix3, summed, vector3, without_noise
 
 Pose = tuple[Floats, Floats]
-"""Rotation (3, 3) and translation (3,), m."""
+"""Rotation (3, 3) and translation (3,), m, of a frame in another frame."""
 
 
 def pose_of(part: Frame | Joint) -> Pose:
-    """Return where a frame or a joint is on the link that carries it."""
+    """Return the pose of a frame or joint in the link that carries it."""
     return np.array(part.rotation), np.array(part.translation)
 
 
 def composed(first: Pose, second: Pose) -> Pose:
-    """Return the second pose, which is given in the first one, where the first one is given."""
+    """Return first ∘ second: the second pose expressed in the frame in which the first is expressed."""
     return without_noise(first[0] @ second[0]), summed(first[0] @ second[1], first[1])
 
 
 def inverse(pose: Pose) -> Pose:
-    """Return the pose of the outer frame in the inner one."""
+    """Return the inverse of a pose."""
     return pose[0].T, without_noise(-pose[0].T @ pose[1])
 
 
 def placed(part: Any, pose: Pose) -> Any:
-    """Return a frame or joint at a pose."""
+    """Return a copy of a frame or joint at another pose."""
     return replace(part, rotation=matrix3(pose[0]), translation=vector3(pose[1]))
 
 
 def body_at(link: Link, pose: Pose) -> tuple[float, Vector3, Matrix3]:
-    """Return the mass, center of mass and inertia of a link that is at a pose, in the axes where it is given."""
+    """Return the mass, center of mass and inertia of a link at a pose, in the frame in which the pose is expressed."""
     turn, _ = pose
     com = summed(turn @ np.array(link.com), pose[1])
     return link.mass, vector3(com), matrix3(without_noise(turn @ np.array(link.inertia) @ turn.T))
 
 
 def with_robot(robot: Tree, other: RobotTree, on: str, translation: Any, rotation: Any, prefix: str) -> Tree:
-    """Return the robot with another one on a frame, as `Robot.with_robot` explains."""
+    """Implement `Robot.with_robot`."""
     if not isinstance(other, RobotTree):
         raise ArgumentTypeError(f"other={shown(other)}; expected a Robot")
     if not isinstance(prefix, str):
@@ -96,7 +96,7 @@ def with_robot(robot: Tree, other: RobotTree, on: str, translation: Any, rotatio
 
 
 def _check_free(robot: RobotTree, other: RobotTree) -> None:
-    """Raise RobotError if both robots have a name."""
+    """Raise RobotError if the two robots have a joint, link or frame with the same name."""
     for what, names in (("joint", lambda each: each.joint_names), ("link or frame", _places)):
         both = sorted(set(names(robot)) & set(names(other)))
         if both:
@@ -111,7 +111,7 @@ def _places(robot: RobotTree) -> list[str]:
 
 
 def with_names(robot: Tree, names: Mapping[str, str], prefix: str = "") -> Tree:
-    """Return the robot with other names, as `Robot.with_names` explains."""
+    """Implement `Robot.with_names`."""
     if not isinstance(names, Mapping) or not all(isinstance(x, str) for each in names.items() for x in each):
         raise ArgumentTypeError(f"names={shown(names)}; expected names such as {{'arm': 'upper_arm'}}")
     known = [*robot.joint_names, *_places(robot)]
@@ -149,7 +149,7 @@ def with_names(robot: Tree, names: Mapping[str, str], prefix: str = "") -> Tree:
 
 
 def without(robot: Tree, names: Sequence[str]) -> Tree:
-    """Return the robot without branches, as `Robot.without` explains."""
+    """Implement `Robot.without`."""
     known = _places(robot)
     for name in names:
         check_texts(RobotError, link=name)
@@ -194,7 +194,7 @@ def without(robot: Tree, names: Sequence[str]) -> Tree:
 
 
 def with_locked(robot: Tree, positions: Mapping[str, float]) -> Tree:
-    """Return the robot with joints that are held, as `Robot.with_locked` explains."""
+    """Implement `Robot.with_locked`."""
     if not isinstance(positions, Mapping):
         raise ArgumentTypeError(f"positions={shown(positions)}; expected positions by joint, such as {{'elbow': 0.5}}")
     held = _held(robot, positions)
@@ -228,7 +228,7 @@ def with_locked(robot: Tree, positions: Mapping[str, float]) -> Tree:
 
 
 def _held(robot: RobotTree, positions: Mapping[str, float]) -> dict[str, float]:
-    """Return the positions of all joints that are held, with those that mimic them."""
+    """Return the positions of all locked joints, including joints that mimic one."""
     joints = {link.joint.name: link.joint for link in robot.links}
     held: dict[str, float] = {}
     for name, position in positions.items():
@@ -252,7 +252,7 @@ def _held(robot: RobotTree, positions: Mapping[str, float]) -> dict[str, float]:
 
 
 def _moved(joint: Joint, position: float) -> Pose:
-    """Return the pose of a link in its joint's frame, at a position in rad or m."""
+    """Return the pose of a link in its joint's frame at a position in rad or m."""
     axis = np.array(joint.axis)
     if joint.kind.sliding:
         return np.eye(3), axis * position
@@ -260,7 +260,7 @@ def _moved(joint: Joint, position: float) -> Pose:
 
 
 def with_root(robot: Tree, name: str) -> Tree:
-    """Return the robot with another floating link, as `Robot.with_root` explains."""
+    """Implement `Robot.with_root`."""
     check_texts(RobotError, link=name)
     names = [link.name for link in robot.links]
     if name not in names:
@@ -306,7 +306,7 @@ def with_root(robot: Tree, name: str) -> Tree:
 
 
 def _reversed(joint: Joint) -> dict[str, Any]:
-    """Return the fields of a joint whose link carries what carried the link before: at its origin, about -axis."""
+    """Return the fields of a joint with parent and child exchanged: at the child's origin, about the opposite axis."""
     return {
         "rotation": matrix3(np.eye(3)),
         "translation": (0.0, 0.0, 0.0),
@@ -315,7 +315,7 @@ def _reversed(joint: Joint) -> dict[str, Any]:
 
 
 def with_scale(robot: Tree, length: Any, mass: Any) -> Tree:
-    """Return the robot in another size, as `Robot.with_scale` explains."""
+    """Implement `Robot.with_scale`."""
     s = number("length=", length, ABOVE_ZERO, RobotError)
     m = s**3 if mass is None else number("mass=", mass, ABOVE_ZERO, RobotError)
 

@@ -1,4 +1,4 @@
-"""Convert a robot, the name of a shipped robot or a path into a robot."""
+"""Conversion of an argument, a robot, a name or a path, to a robot."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ RobotOrName = Robot | str | PathLike[str]
 
 
 def robot_of(robot: RobotOrName) -> Robot:
-    """The robot itself, or the one of a name or path, as `robots.load` reads it. Raises TypeError: it is none of these;
-    RobotError: there is no such robot, or its file cannot be read."""
+    """Return a robot, or load the one that a name or path refers to (`robots.load`).
+
+    Raises:
+        ArgumentTypeError: The argument is neither a robot, nor a text, nor a path.
+        RobotError: There is no such robot, or its file cannot be read.
+    """
     if isinstance(robot, Robot):
         return robot
     if isinstance(robot, str | PathLike):

@@ -1,4 +1,4 @@
-"""Read the loops that a URDF file closes: <constraint>, Drake's <drake:ball_constraint> and its former <loop_joint>."""
+"""Closed loops in URDF files: <constraint>, Drake's <drake:ball_constraint> and its earlier <loop_joint>."""
 
 from __future__ import annotations
 
@@ -25,22 +25,28 @@ KINDS = {
 """Type of a loop in a file -> its kind in `Robot.with_loop`."""
 
 End = tuple[str, Floats, Floats]
-"""A place on a link: the link's name, and its rotation (3, 3) and translation (3,), m, in that link's frame."""
+"""A frame on a link: the link's name, and the rotation (3, 3) and translation (3,), m, in that link's frame."""
 
 
 @dataclass(frozen=True)
 class Closure:
-    """A loop of a file: two places of links that are held together. kind: as in `Robot.with_loop`."""
+    """A loop in a file: two frames on links that are held together."""
 
     name: str
+    """Name of the loop."""
     kind: str
+    """Kind of the loop, as in `Robot.with_loop`."""
     ends: tuple[End, End]
+    """The two frames."""
 
     def frames(self, places: Mapping[str, Frame]) -> tuple[Frame, Frame]:
-        """Return the two places as frames NAME_1 and NAME_2. places: the file's links by name, as frames.
+        """Return the two frames, named NAME_1 and NAME_2, on the moving links that carry them.
+
+        Args:
+            places: Frame of each link of the file, by name.
 
         Raises:
-            RobotError: The file has no link of a name.
+            RobotError: The file has no link of this name.
         """
         frames = []
         for k, (link, rotation, translation) in enumerate(self.ends):
@@ -54,12 +60,12 @@ class Closure:
 
     @property
     def constraint(self) -> Constraint:
-        """The loop between its two frames."""
+        """The loop as a constraint between its two frames."""
         return Constraint(f"{self.name}_1", self.kind, f"{self.name}_2")
 
 
 def take_closures(root: Any, rounding: Rounding) -> list[Closure]:
-    """Return the loops of a file's <robot> element and remove them from it. Loops of other types stay.
+    """Return the loops in a file's <robot> element and remove them from it. Loops of unsupported types stay.
 
     Raises:
         RobotError: A loop has no ends, or numbers that cannot be read.
@@ -78,7 +84,7 @@ def take_closures(root: Any, rounding: Rounding) -> list[Closure]:
 
 
 def _constraint(element: Any, where: str, rounding: Rounding) -> tuple[End, End]:
-    """Return the ends of a <constraint>: <parent>, <parent_origin>, <parent_axis>, and the same of the child."""
+    """Return the ends of a <constraint>: <parent>, <parent_origin>, <parent_axis>, and the same for the child."""
 
     def end(side: str) -> End:
         link = _only(element, side, where)
@@ -102,7 +108,7 @@ def _loop_joint(element: Any, where: str, rounding: Rounding) -> tuple[End, End]
 
 
 def _ball(element: Any, where: str, rounding: Rounding) -> tuple[End, End]:
-    """Return the ends of a <drake:ball_constraint>: two bodies, and a point of each."""
+    """Return the ends of a <drake:ball_constraint>: two bodies, and a point on each."""
 
     def end(body: str, point: str) -> End:
         name = attribute(_only(element, f"ball_constraint_body_{body}", where), "name", where)
@@ -117,11 +123,11 @@ READERS: dict[str, Callable[[Any, str, Rounding], tuple[End, End]]] = {
     "loop_joint": _loop_joint,
     "ball_constraint": _ball,
 }
-"""Element of a loop, without its prefix -> the reader of its ends."""
+"""Element of a loop, without its prefix -> the function that reads its ends."""
 
 
 def _turn(element: Any, tag: str, where: str, rounding: Rounding) -> Floats:
-    """Return a rotation that takes z to the axis of a hinge, which is x where the file gives none."""
+    """Return a rotation that takes z to the axis of a hinge. The axis is x if the file has none."""
     if KINDS[element.get("type")] != "hinge":
         return np.eye(3)
     axis = only(element, tag, where)
@@ -132,7 +138,7 @@ def _turn(element: Any, tag: str, where: str, rounding: Rounding) -> Floats:
 
 
 def _only(element: Any, tag: str, where: str) -> Any:
-    """Return the one child of an element with a tag, whatever its prefix."""
+    """Return the only child element with a tag, with any prefix."""
     children = [child for child in element.iterchildren("*") if local_name(child.tag) == tag]
     if len(children) != 1:
         raise RobotError(f"{where} has {len(children)} <{tag}>; expected one")

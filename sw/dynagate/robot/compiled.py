@@ -1,6 +1,6 @@
-"""MJCF file -> the numbers and names of MuJoCo's model, read by MuJoCo's compiler in a process of its own.
+"""MuJoCo's compiled model of an MJCF file: its numbers and names, read in a separate process.
 
-MuJoCo is never imported here: its import starts a program in the working directory, which may be a stranger's.
+MuJoCo is never imported in this process, because its import loads plugins from the working directory.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from dynagate.robot.markup import check_file
 KINDS = ("body", "joint", "geom", "site", "equality", "tendon", "actuator", "flex")
 """Kinds of objects whose names are kept."""
 ARRAYS = ("n", "qpos", "body_", "jnt_", "dof_", "geom_", "site_", "eq_", "tendon_", "actuator_")
-"""How the attributes of MuJoCo's model begin that are kept. Those of meshes, textures and skins are not."""
+"""Prefixes of the model attributes that are kept. Attributes of meshes, textures and skins are not."""
 OPTIONS = ("timestep", "gravity", "disableflags", "enableflags", "density", "viscosity", "wind", "integrator")
+"""Names of the model options that are kept."""
 
 
 class CompiledModel:
     """A model that MuJoCo compiled: the attributes of its MjModel that `ARRAYS` and `KINDS` list.
 
     Attributes:
-        name: The model's name, "" if the file has none.
-        removed: Bodies of the collision meshes that were taken out, one entry each.
+        name: Name of the model, "" if the file has none.
+        removed: Body of each collision mesh that was removed, one entry per mesh.
         opt: MjModel.opt, with the fields of `OPTIONS`.
         constants: MuJoCo's enumerations as in its module: `constants.mjtJoint.mjJNT_FREE` is an int.
-        body, joint, site...: Functions from a number to an object with its `name`, "" if the file has none.
+        body, joint, site...: Functions that return the object with a number, with its `name`, "" if it has none.
     """
 
     opt: SimpleNamespace
@@ -67,10 +68,10 @@ class CompiledModel:
 
 
 def compiled(path: Path) -> CompiledModel:
-    """Return what MuJoCo makes of a file. Meshes are not read if all masses are in the file, so they may be missing.
+    """Compile an MJCF file with MuJoCo. Meshes may be missing if all masses are in the file.
 
     Raises:
-        RobotError: The file is missing or too large, MuJoCo refuses it, or MuJoCo needs more time or memory than
+        RobotError: The file is missing or too large, MuJoCo rejects it, or MuJoCo needs more time or memory than
             `dynagate.robot.apart` allows.
         MissingExtraError: The `mujoco` package is not installed.
     """
@@ -81,7 +82,9 @@ def compiled(path: Path) -> CompiledModel:
 
 
 def compile_file(path: str) -> bytes:
-    """Return the content of `CompiledModel` for a file. Raises RobotError with MuJoCo's reason."""
+    """Return the content of `CompiledModel` for a file. Raise RobotError with MuJoCo's reason if it cannot be
+    compiled.
+    """
     try:
         import mujoco
     except ImportError as error:
@@ -106,9 +109,7 @@ def compile_file(path: str) -> bytes:
 
 
 def _content(model: Any, mujoco: Any, removed: list[str]) -> bytes:
-    """Return the content of `CompiledModel` for an MjModel. removed: bodies of the collision meshes that were taken
-    out.
-    """
+    """Return the content of `CompiledModel` for an MjModel. `removed` lists the bodies of removed collision meshes."""
     values = {name: getattr(model, name) for name in dir(model) if name.startswith(ARRAYS)}
     enumerations = {name: getattr(mujoco, name) for name in dir(mujoco) if name.startswith("mjt")}
     counts = {"body": model.nbody, "joint": model.njnt, "equality": model.neq, "actuator": model.nu}
@@ -137,8 +138,9 @@ def _content(model: Any, mujoco: Any, removed: list[str]) -> bytes:
 
 
 def _without_meshes(spec: Any, mujoco: Any) -> list[str]:
-    """Take out meshes that no mass comes from, and the files that they name. Return the bodies of those that
-    collide."""
+    """Remove meshes that contribute no mass, with the files that they name. Return the bodies of removed collision
+    meshes.
+    """
     shapes = [geom for geom in spec.geoms if geom.type == mujoco.mjtGeom.mjGEOM_MESH]
     if spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE or not all(
         geom.parent.explicitinertial or geom.parent.name == "world" for geom in shapes

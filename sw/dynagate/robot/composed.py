@@ -1,7 +1,7 @@
-"""Write joints of several axes in a URDF file as joints of one axis each.
+"""Planar, universal and screw joints in URDF files, written as chains of joints with one axis each.
 
-URDF has planar joints; Drake's <drake:joint> adds universal and screw joints. Each becomes joints that every algorithm
-has, with links without mass between them.
+URDF has planar joints, and Drake's <drake:joint> adds universal and screw joints. Massless links connect the
+resulting joints, which every algorithm supports.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from dynagate.robot.markup import attribute, local_name, number, numbers, only
 from dynagate.robot.parts import SMALLEST_RATIO
 
 SAME = {"ball": "spherical", "quaternion_floating": "floating", "rpy_floating": "floating", "weld": "fixed"}
-"""Drake's types of joints -> their names here."""
+"""Drake's types of joints -> the types here."""
 
 Part = tuple[str, str, Floats]
-"""A joint of one axis: the end of its name, its type and its axis (3,)."""
+"""A joint with one axis: the suffix of its name, its type and its axis (3,)."""
 
 
 def compose(root: Any) -> list[str]:
-    """Replace the joints of several axes in a file's <robot> element.
+    """Replace the joints with several axes in a file's <robot> element.
 
     Returns:
-        What is left out, in words with the names of the joints.
+        Descriptions of what is left out, with the names of the joints.
 
     Raises:
-        RobotError: A joint of several axes mimics another joint, has no child link, has numbers that cannot be read,
-            or needs a name that the file has.
+        RobotError: A joint with several axes mimics another joint, has no child link, has numbers that cannot be read,
+            or needs a name that the file already uses.
     """
     left: list[str] = []
     for element in [each for each in root.iterchildren("*") if local_name(each.tag) == "joint"]:
@@ -60,18 +60,18 @@ def _planar(element: Any, where: str) -> list[Part]:
 
 
 def _universal(element: Any, where: str) -> list[Part]:
-    """Return a rotation about the joint frame's x axis, then one about its y axis."""
+    """Return a rotation about the joint frame's x axis, followed by one about its y axis."""
     return [("_RX", "continuous", np.eye(3)[0]), ("_RY", "continuous", np.eye(3)[1])]
 
 
 def _screw(element: Any, where: str) -> list[Part]:
-    """Return a hinge with the joint's own name, and a slide that follows it."""
+    """Return a hinge with the joint's name, and a slide that follows it."""
     axis = _axis(element, where)
     return [("", "continuous", axis), ("_TZ", "prismatic", axis)]
 
 
 PARTS: dict[str, Callable[[Any, str], list[Part]]] = {"planar": _planar, "universal": _universal, "screw": _screw}
-"""Type of a joint of several axes -> its element and its name for errors -> its parts, from the parent on."""
+"""Type of a joint with several axes -> function that returns its parts, parent first, from its element and its name."""
 
 
 def _axis(element: Any, where: str) -> Floats:
@@ -85,7 +85,7 @@ def _axis(element: Any, where: str) -> Floats:
 
 
 def _replace(root: Any, element: Any, kind: str) -> Iterator[str]:
-    """Put the parts of one joint in its place. Yield what is left out."""
+    """Replace one joint by its parts. Yield descriptions of what is left out."""
     name = attribute(element, "name", f"line {element.sourceline}: a joint")
     where = f"joint '{name}'"
     if element.find("mimic") is not None:
@@ -120,7 +120,7 @@ def _replace(root: Any, element: Any, kind: str) -> Iterator[str]:
 
 
 def _resistance(element: Any, limit: Any) -> Iterator[Any]:
-    """Yield the limits of speed and effort, the damping and the friction of a joint, for one of its parts."""
+    """Yield the speed and effort limits, the damping and the friction of a joint, for one of its parts."""
     yield from copy.deepcopy(element.findall("dynamics"))
     own = element.makeelement("limit", lower="-inf", upper="inf")
     for key in () if limit is None else limit.keys():
@@ -130,7 +130,7 @@ def _resistance(element: Any, limit: Any) -> Iterator[Any]:
 
 
 def _thread(element: Any, where: str) -> float:
-    """Return how far a screw moves, m/rad. Files have m for 2π rad."""
+    """Return the translation of a screw in m/rad. Files write it in m per 2π rad."""
     pitch = next((each for each in element.iterchildren("*") if local_name(each.tag) == "screw_thread_pitch"), None)
     if pitch is None:
         raise RobotError(f"{where} is a screw without <drake:screw_thread_pitch value=>; expected m for each turn")

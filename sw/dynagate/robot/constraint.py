@@ -1,4 +1,4 @@
-"""Constraints of a robot: contacts, loops and equalities of joints."""
+"""Constraints of a robot: contacts, closed loops and equalities of joints."""
 
 from __future__ import annotations
 
@@ -10,76 +10,87 @@ from dynagate.robot.errors import RobotError
 from dynagate.robot.vectors import Vector3
 
 CONTACTS = {"point": 3, "fixed": 6, "plane": 1}
-"""Kind of a contact -> how many directions of its frame it holds: those of the origin, or of rotation too, or of
-the origin along a normal."""
+"""Kind of a contact -> number of directions that it fixes: the origin; origin and rotation; the origin along a normal.
+"""
 
 LOOPS = {"point": 3, "fixed": 6, "hinge": 5, "distance": 1}
-"""Kind of a loop -> how many directions of its frames it holds: a hinge leaves turning about z, a distance all but one
-direction of the origins."""
+"""Kind of a loop -> number of directions that it fixes. A hinge leaves rotation about z free; a distance fixes one
+direction.
+"""
 
 JOINTS = "joints"
-"""Kind of a constraint that holds a joint where a polynomial of another one's position says: one direction."""
+"""Kind of a constraint that keeps a joint at a polynomial of another joint's position. It fixes one direction."""
 
 CONSTRAINT_ROWS = CONTACTS | LOOPS | {JOINTS: 1}
+"""Kind of any constraint -> number of directions that it fixes."""
 
 
 LEAST_COMPLIANCE = 1e-12
-"""A smaller number is lost in a sum with the 1 of an inactive constraint."""
+"""Smallest accepted compliance above 0. A smaller number is lost when 1 is added for an inactive constraint."""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """A frame of a robot that is held: a contact by something outside, as a foot by the ground, a loop by another frame
-    of the robot.
-
-    frame: name of a frame or link. kind: "point" holds the frame's origin and lets it turn, "fixed" holds both, the
-    "plane" of a contact holds the origin along a normal and lets it slide. The "hinge" of a loop lets the frame turn
-    about its z axis, and "distance" keeps a distance of the origins, as a rod with balls at its ends.
-    to: of a loop, the frame at which it is held; empty for a contact.
-    stiffness, damping: k and d of Baumgarte's stabilization in 1/s² and 1/s. The frame's acceleration is -d times its
-    velocity, and of a loop less k times its distance from the other frame, instead of 0.
-    compliance: c in 1/kg, and 1/(kg m²) of moments: the frame gives way with an acceleration of -c times the force.
-    It is added to the diagonal of J M⁻¹ Jᵀ, which more than 0 keeps invertible where constraints hold the same twice.
-    moment_compliance: that of moments, if it is another number.
-    normal: of a plane, in base axes, out of what holds the frame; brought to length 1. length: of a distance, m.
-    polynomial: of kind "joints", where `frame` and `to` are names of joints: q_frame = Σ polynomial[n] q_to ** n, in
-    rad or m; without `to` only the first number.
+    """A constraint on a frame: a contact with the environment, such as a foot on the ground, or a loop to another
+    frame.
     """
 
     frame: str
+    """Name of the constrained frame or link; of a joint for the kind "joints"."""
     kind: str = "point"
+    """"point" fixes the frame's origin, "fixed" also its rotation, and "plane" fixes the origin along a normal.
+
+        The "hinge" of a loop leaves rotation about the frame's z axis free. A "distance" keeps the distance between the
+        two
+        origins, like a rod with ball joints at its ends. "joints" is an equality of joints.
+    """
     to: str = ""
+    """Name of the other frame of a loop or of the other joint; empty for a contact."""
     stiffness: float = 0.0
+    """Baumgarte gain k, 1/s². The frame's acceleration is -k times the opening of the loop."""
     damping: float = 0.0
+    """Baumgarte gain d, 1/s. The frame's acceleration is -d times its velocity."""
     compliance: float = 0.0
+    """c in 1/kg, and 1/(kg m²) for moments: the frame yields with an acceleration of -c times the force.
+
+        It is added to the diagonal of J M⁻¹ Jᵀ. A positive value keeps the matrix invertible if constraints are
+        redundant.
+    """
     moment_compliance: float | None = None
+    """Compliance for moments, 1/(kg m²), if it differs."""
     normal: Vector3 = (0.0, 0.0, 1.0)
+    """Normal of a plane in base axes, pointing away from the environment; scaled to length 1."""
     length: float = 0.0
+    """Length of a distance constraint, m."""
     polynomial: tuple[float, ...] = ()
+    """Coefficients for the kind "joints": q_frame = Σ polynomial[n] q_to ** n, rad or m.
+
+        Without `to`, only the constant counts.
+    """
 
     @property
     def of_joints(self) -> bool:
-        """Whether it holds joints and not frames."""
+        """Whether it constrains joints instead of frames."""
         return self.kind == JOINTS
 
     @property
     def is_contact(self) -> bool:
-        """Whether something outside holds it, and not the robot itself."""
+        """Whether the environment holds the frame, and not the robot itself."""
         return not (self.to or self.of_joints)
 
     @property
     def rows(self) -> int:
-        """How many directions it holds: first those of turning, then those of moving."""
+        """Number of directions that it fixes: rotations first, then translations."""
         return CONSTRAINT_ROWS[self.kind]
 
     @property
     def turning_rows(self) -> int:
-        """How many of the rows, the first ones, hold turning."""
+        """Number of rows that fix rotation; they come first."""
         return {"fixed": 3, "hinge": 2, JOINTS: 1}.get(self.kind, 0)
 
     @property
     def compliances(self) -> list[float]:
-        """Return the compliance of each row."""
+        """The compliance of each row."""
         turning = self.compliance if self.moment_compliance is None else self.moment_compliance
         return [turning] * self.turning_rows + [self.compliance] * (self.rows - self.turning_rows)
 

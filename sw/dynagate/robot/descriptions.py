@@ -1,7 +1,7 @@
-"""Find the files of robots by their names in the package `robot_descriptions`.
+"""Files of robots by their names in the package `robot_descriptions`.
 
-That package has a module for each robot, whose import copies the robot's repository with git and has the path of the
-file. It is imported only for a name of its own.
+That package has a module for each robot. Importing the module clones the robot's repository with git and provides the
+path of the file. A module is imported only if a user asks for its robot.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from dynagate.base.nearest import nearest
 from dynagate.robot.errors import RobotError
 
 PACKAGE = "robot_descriptions"
+"""Name of the package."""
 FILES = ("URDF_PATH", "MJCF_PATH", "XACRO_PATH")
-"""Names of a module that give the path of the robot's file. The first one counts."""
+"""Names of module attributes that hold the path of a robot's file, in order of preference."""
 
 
 def is_description(name: str) -> bool:
@@ -27,11 +28,11 @@ def is_description(name: str) -> bool:
 
 
 def described(name: str) -> Path:
-    """Return the path of a robot's file. name: a name of the package, such as "panda_description".
+    """Return the path of a robot's file. `name` is a name in the package, such as "panda_description".
 
     Raises:
         MissingExtraError: The package is not installed.
-        RobotError: The package does not have the robot, cannot copy its files, or has no file that can be read.
+        RobotError: The package does not have the robot, cannot clone its files, or has no file that can be read.
     """
     if find_spec(PACKAGE) is None:
         raise MissingExtraError(f"'{name}' is a name of the package '{PACKAGE}'; pip install {PACKAGE}")

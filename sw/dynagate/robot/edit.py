@@ -1,4 +1,4 @@
-"""Changes of a robot: each returns a new robot and leaves the one that it is called on as it was."""
+"""Methods that change a robot. Each returns a new robot and does not modify the original."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from dynagate.robot.variable import Variable, variables_of
 from dynagate.robot.vectors import IDENTITY, Matrix3, Vector3, matrix3, summed, vector3, without_noise
 
 LARGEST_COEFFICIENT = 1e12
-"""Largest friction in N m or N, and largest speed of friction in rad/s or m/s."""
+"""Largest friction in N m or N, and largest friction speed in rad/s or m/s."""
 
 
 class EditableTree(RobotTree):
-    """A tree of links with the changes that users make."""
+    """A tree of links with the methods by which users change it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,16 +47,16 @@ class EditableTree(RobotTree):
     def with_frame(
         self: Tree, name: str, on: str, translation: Sequence[float] = (0.0, 0.0, 0.0), rotation: Any = IDENTITY
     ) -> Tree:
-        """Return the robot with a named frame on another frame.
+        """Return the robot with a named frame, fixed to another frame.
 
         Args:
             name: Name of the new frame.
             on: Name of the frame or link that carries it.
             translation: Origin (3,) in that frame, m.
-            rotation: Axes (3, 3) in that frame.
+            rotation: Rotation (3, 3) from the new axes to those of that frame.
 
         Raises:
-            RobotError: There is no frame to put it on, the name is taken, or the numbers are no pose.
+            RobotError: There is no frame `on`, the name already exists, or the numbers are not a pose.
         """
         check_texts(RobotError, name=name, on=on)
         below = self.frame(on)
@@ -80,18 +80,20 @@ class EditableTree(RobotTree):
         compliance: float = 0.0,
         normal: Vector3 = (0.0, 0.0, 1.0),
     ) -> Tree:
-        """Return the robot with one more contact: a frame that something outside may hold.
+        """Return the robot with one more contact: a frame that the environment can hold.
 
-        The constrained functions have the contact last in their input `active`.
+        The contact is the last entry of the input `active` of constrained functions.
 
         Args:
             frame: Name of a frame or link.
-            kind: "point" holds the origin, which may rotate; "fixed" holds origin and axes; "plane" holds the origin
-                along `normal`, so that it may slide.
-            damping: d in 1/s. The frame's acceleration is -d times its velocity instead of 0.
+            kind: "point" fixes the origin and leaves rotation free; "fixed" fixes origin and axes; "plane" fixes the
+                origin
+                along `normal`, so that it can slide.
+            damping: Baumgarte gain d in 1/s. The frame's acceleration is -d times its velocity instead of 0.
             compliance: c in 1/kg, and 1/(kg m²) for moments. The frame yields with an acceleration of c times its
-                force, which determines the forces of contacts that hold a direction twice.
-            normal: Normal (3,) of a plane in base axes, out of the ground.
+                force. A
+                positive value makes the forces of redundant contacts unique.
+            normal: Normal (3,) of a plane in base axes, pointing out of the ground.
 
         Raises:
             RobotError: There is no such frame or kind, the frame is fixed to the base or has a contact already, a
@@ -112,22 +114,23 @@ class EditableTree(RobotTree):
         compliance: float = 0.0,
         length: float = 0.0,
     ) -> Tree:
-        """Return the robot with one more closed loop: a frame that is tied to another frame.
+        """Return the robot with one more closed loop: a frame that is attached to another frame.
 
-        The constrained functions have the loop last in their input `active`.
+        The loop is the last entry of the input `active` of constrained functions.
 
         Args:
             frame: Name of a frame or link.
-            to: Name of the frame or link that it is tied to.
-            kind: "point" holds the origins together, "fixed" also the axes, "hinge" also the z axes in line, and
-                "distance" holds the origins at a length.
-            stiffness: k in 1/s². The frame accelerates by k times the opening of the loop, which closes it.
-            damping: d in 1/s. The frame accelerates by -d times the velocity of the opening.
+            to: Name of the frame or link that it is attached to.
+            kind: "point" keeps the origins together, "fixed" also the axes, "hinge" also aligns the z axes, and
+                "distance" keeps the origins at a distance.
+            stiffness: Baumgarte gain k in 1/s². The frame accelerates by k times the opening of the loop, which closes
+                it.
+            damping: Baumgarte gain d in 1/s. The frame accelerates by -d times the velocity of the opening.
             compliance: c in 1/kg, and 1/(kg m²) for moments. The loop yields with an acceleration of c times its force.
-            length: Length of a distance, m.
+            length: Distance of the kind "distance", m.
 
         Raises:
-            RobotError: There is no such frame or kind, both are on one link or have a loop already, a number is
+            RobotError: There is no such frame or kind, both frames are on one link or have a loop already, a number is
                 negative or not finite, or a length does not fit the kind.
         """
         check_texts(RobotError, frame=frame, to=to, kind=kind)
@@ -144,23 +147,24 @@ class EditableTree(RobotTree):
         damping: float = 0.0,
         compliance: float = 0.0,
     ) -> Tree:
-        """Return the robot with a joint that is held at a polynomial of another joint's position.
+        """Return the robot with a joint that is constrained to a polynomial of another joint's position.
 
-        This is a gear or a cam whose torque is an output, as MuJoCo's `equality` of joints. `Mimic` takes fewer
-        operations for a joint that always follows another one.
+        This models a gear or cam whose torque is an output, like MuJoCo's `equality` of joints. For a joint that always
+        follows another one, `Mimic` needs fewer operations.
 
         Args:
-            joint: Name of a joint of one degree of freedom.
-            to: Name of the other joint; "" to hold the joint at a number.
+            joint: Name of a joint with one degree of freedom.
+            to: Name of the other joint; "" to keep the joint at a constant.
             polynomial: Coefficients p: q_joint = Σ p[n] q_to ** n, rad or m.
-            stiffness: k in 1/s². The joint accelerates by k times the violation.
-            damping: d in 1/s. The joint accelerates by -d times the rate of the violation.
+            stiffness: Baumgarte gain k in 1/s². The joint accelerates by k times the violation.
+            damping: Baumgarte gain d in 1/s. The joint accelerates by d times the rate of the violation.
             compliance: c in 1/(kg m²) or 1/kg. The joint yields with an acceleration of c times its torque.
 
         Raises:
-            RobotError: There is no such joint, both are one, one has several degrees of freedom, they have an equality
+            RobotError: There is no such joint, both are the same, one has several degrees of freedom, they have an
+                equality
                 already, or a number is not finite, or negative although it must not be.
-            ArgumentTypeError: The polynomial is no sequence of numbers.
+            ArgumentTypeError: The polynomial is not a sequence of numbers.
         """
         check_texts(RobotError, joint=joint)
         if to != "":
@@ -174,43 +178,46 @@ class EditableTree(RobotTree):
         """Return the robot with more joints that have no motor, such as most joints of a closed loop.
 
         Args:
-            joints: Names of the joints. Floating joints have no motor in any case.
+            joints: Names of the joints. Floating joints never have a motor.
 
         Raises:
             RobotError: There is no such joint, it mimics another joint, or it is passive already.
+            ArgumentTypeError: A name is not a text.
         """
         return replace(self, passive=(*self.passive, *joints))
 
     def with_helical(self: Tree, joint: str, pitch: float) -> Tree:
         """Return the robot with a thread on a joint: its link moves along the axis by pitch · q.
 
-        The joint keeps its name, its limits and its place in q and v. Inside, a sliding joint mimics it, below a link
-        without mass, so the robot has one link more.
+        The joint keeps its name, limits and indices in q and v. Internally a sliding joint mimics it, and a massless
+        link
+        connects the two, so the robot has one link more.
 
         Args:
             joint: Name of a revolute or continuous joint.
-            pitch: Pitch in m/rad, not 0: the lead of one rotation over 2π.
+            pitch: Pitch in m/rad, not 0: the lead of one rotation divided by 2π.
 
         Raises:
             RobotError: There is no such joint, it does not rotate or mimics another joint, or the pitch is too small or
                 too large.
-            TypeError: The pitch is no number.
+            TypeError: The pitch is not a number.
         """
         return with_helical(self, joint, pitch)
 
     def with_armature(self: Tree, armature: float | Sequence[float], gear: float | Sequence[float] = 1.0) -> Tree:
         """Return the robot with rotor inertias, which URDF cannot express.
 
-        The effect of a rotor's rotation on the link that carries it is left out.
+        The effect of a rotor's rotation on the link that carries it is neglected.
 
         Args:
             armature: Inertias about the rotors' axes, kg m², one number or one for each joint.
             gear: Rotations of the rotor per rotation of the joint, or rad per m for a sliding joint, one number or one
-                for each joint. The joint has gear² times the inertia.
+                for each joint. The joint gets gear² times the inertia.
 
         Raises:
-            RobotError: The numbers are not as many as the joints, or not finite, an inertia is negative, or a gear is
-                0.
+            RobotError: The number of values is not that of the joints, a value is not finite, an inertia is negative,
+                or a
+                gear is 0.
         """
         inertias = _per_joint(self, "armature", armature, AT_LEAST_ZERO)
         ratios = _per_joint(self, "gear", gear, FINITE)
@@ -224,13 +231,14 @@ class EditableTree(RobotTree):
         return replace(self, links=tuple(links))
 
     def with_damping(self: Tree, damping: float | Sequence[float]) -> Tree:
-        """Return the robot with other damping of its joints.
+        """Return the robot with other joint damping.
 
         Args:
-            damping: N m s/rad or N s/m, one number for all joints but floating ones, or one for each joint.
+            damping: N m s/rad or N s/m, one number for all joints except floating ones, or one for each joint.
 
         Raises:
-            RobotError: There are neither one nor as many numbers as joints, or one is negative or not finite.
+            RobotError: The number of values is neither one nor that of the joints, or a value is negative or not
+                finite.
         """
         values = _per_joint(self, "damping", damping, AT_LEAST_ZERO, spares_floating=True)
         links = [
@@ -239,17 +247,19 @@ class EditableTree(RobotTree):
         return replace(self, links=tuple(links))
 
     def with_friction(self: Tree, force: float | Sequence[float] | None = None, speed: float = 0.01) -> Tree:
-        """Return the robot with Coulomb friction of its joints, F q̇ / √(q̇² + s²), in every function.
+        """Return the robot with Coulomb friction in its joints, F q̇ / √(q̇² + s²), in every function.
 
-        The friction in the robot's file acts in no function before this call.
+        Without this call, functions ignore the friction in the robot's file.
 
         Args:
-            force: F in N m or N, one number for all joints but floating ones, or one for each joint; that of the file
-                unless given.
-            speed: s in rad/s or m/s, above 0, at which 0.7 of the friction acts.
+            force: F in N m or N, one number for all joints except floating ones, or one for each joint; the values of
+                the
+                file by default.
+            speed: Smoothing speed s in rad/s or m/s, above 0, at which friction reaches 71 % of F.
 
         Raises:
-            RobotError: There are neither one nor as many numbers as joints, or one is negative, too large or not
+            RobotError: The number of values is neither one nor that of the joints, or a value is negative, too large or
+                not
                 finite.
 
         Example:
@@ -271,12 +281,13 @@ class EditableTree(RobotTree):
     def with_variable(self: Tree, *names: str) -> Tree:
         """Return the robot with parameters that are inputs of every function instead of constants.
 
-        Every function of the robot then takes one more input for each name, after its own inputs and in this order. An
-        input is named as the parameter, with _ for other characters than letters and digits: `forearm_mass` for
-        "forearm.mass". `parameters` has the robot's own numbers by these names.
+        Every function of the robot then has one more input for each name, after its other inputs and in this order. An
+        input has the name of the parameter, with _ for characters other than letters and digits: `forearm_mass` for
+        "forearm.mass". `parameters` holds the robot's own values by these names.
 
         Args:
-            names: What varies. Of a link: "forearm.mass", "forearm.com", "forearm.inertia", "forearm.payload", or
+            names: Parameters that vary. Of a link: "forearm.mass", "forearm.com", "forearm.inertia", "forearm.payload",
+                or
                 "forearm" for its ten inertial parameters. Of a joint: "elbow.armature", "elbow.damping",
                 "elbow.friction". Of a joint or frame: "elbow.placement", or its "elbow.position" and "elbow.rotation".
                 "gravity". "ground.friction", in place of `friction` of contact laws. A name with *, such as "*.mass"
@@ -284,7 +295,7 @@ class EditableTree(RobotTree):
 
         Raises:
             RobotError: The robot has no such parameter, or it is variable already.
-            ArgumentTypeError: A name is no text.
+            ArgumentTypeError: A name is not a text.
 
         Example:
             >>> arm = dynagate.robots.load("two_joint_arm").with_variable("forearm.mass", "gravity")
@@ -303,11 +314,11 @@ class EditableTree(RobotTree):
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
-        """The numbers of the robot's variable parameters by the names of their inputs."""
+        """The robot's own values of its variable parameters, by the names of their inputs."""
         return {variable.input: variable.value(self) for variable in self.variables}
 
     def with_payload(self: Tree, link: str, mass: float, com: Vector3, inertia: Matrix3) -> Tree:
-        """Return the robot with a body held by a link.
+        """Return the robot with a body attached to a link.
 
         Args:
             link: Name of a moving link.
@@ -316,7 +327,7 @@ class EditableTree(RobotTree):
             inertia: Inertia (3, 3) in kg m² about the center of mass, in the link's axes; zero for a point mass.
 
         Raises:
-            RobotError: The robot has no such moving link, or no body has such a mass and inertia.
+            RobotError: The robot has no such moving link, or no rigid body has such a mass and inertia.
         """
         mass = number("payload has mass ", mass, ABOVE_ZERO, RobotError)
         com = vector3(numbers("payload has center of mass ", com, (3,), FINITE, RobotError))
@@ -336,9 +347,18 @@ class EditableTree(RobotTree):
 def _per_joint(
     robot: RobotTree, what: str, value: float | Sequence[float], accepted: Accepted, *, spares_floating: bool = False
 ) -> list[float]:
-    """Return one number for each joint. Raise RobotError if there are neither one nor as many as joints.
+    """Return one number for each joint.
 
-    spares_floating: one number for all leaves out floating joints, which have 0."""
+    Args:
+        robot: The robot.
+        what: Name of the option, for errors.
+        value: One number, or one for each joint.
+        accepted: Range of the numbers.
+        spares_floating: Whether a single number gives 0 to floating joints.
+
+    Raises:
+        RobotError: The number of values is neither one nor that of the joints.
+    """
     count = len(robot.links)
     values = one_or_each(f"{what}=", value, accepted, RobotError)
     if not isinstance(values, tuple):

@@ -1,8 +1,8 @@
-"""MuJoCo's `equality` as constraints (`robot.model.Constraint`): a point (connect), a frame (weld), joints.
+"""MuJoCo's equality constraints converted to ours: connect (a point), weld (a frame) and equalities of joints.
 
-Stiffness, damping and compliance are those that MuJoCo has where a loop is closed (its manual, "Computation", on solref
-and solimp): with the impedance d₀, a reference -b v - k d₀ r and a regularization (1 - d₀) / d₀ times the bodies'
-inverse weights.
+Stiffness, damping and compliance equal MuJoCo's for a closed loop (its manual, "Computation", on solref and solimp):
+with the impedance d₀, the reference acceleration is -b v - k d₀ r, and the regularization is (1 - d₀) / d₀ times
+the inverse weights of the bodies.
 """
 
 from __future__ import annotations
@@ -20,24 +20,32 @@ from dynagate.robot.terms import is_constraint, name_of
 
 
 class LoopEnd(NamedTuple):
-    """A frame of a loop: the body that carries it, and its pose (3,), (3, 3) there."""
+    """A frame of a loop on a body."""
 
     body: int
+    """Number of the body."""
     translation: np.ndarray
+    """Origin (3,) in the body's frame, m."""
     rotation: np.ndarray
+    """Rotation (3, 3) in the body's frame."""
 
 
 class Equality(NamedTuple):
-    """name: in the file, or a kind and number. constraint: of a loop, with the names that its frames are to have; None
-    where joints that are held leave nothing to hold, or what no constraint is. ends: of a loop."""
+    """An equality constraint of a model."""
 
     name: str
+    """Name in the file, or its kind and number."""
     constraint: Constraint | None
+    """The constraint here; None if locked joints leave nothing to constrain, or it is not supported.
+
+        A loop has the names that its frames will get.
+    """
     ends: tuple[LoopEnd, ...]
+    """The two frames of a loop."""
 
 
 def equalities(model: Any, lock: Mapping[str, float]) -> Iterator[Equality]:
-    """Yield the equalities of a model that are constraints, in its order. lock: positions of locked joints, by name."""
+    """Yield the equality constraints of a model in its order. `lock` holds the positions of locked joints, by name."""
     constants = model.constants
     for k in range(model.neq):
         if not is_constraint(model, k):
@@ -74,8 +82,10 @@ def _loop(model: Any, k: int, *, sites: bool) -> Equality:
 
 
 def _of_joints(model: Any, k: int, lock: Mapping[str, float]) -> Constraint | None:
-    """q₁ - r₁ = Σ a_n (q₂ - r₂)ⁿ, where r are the joints' references. None where the first is held: what is left of
-    the polynomial is no function of a joint."""
+    """Return the equality q₁ - r₁ = Σ a_n (q₂ - r₂)ⁿ of two joints, where r are their reference positions.
+
+    The result is None if the first joint is locked, because the polynomial then determines no joint.
+    """
     ids = [int(i) for i in (model.eq_obj1id[k], model.eq_obj2id[k]) if i >= 0]
     names = [name_of(model, "joint", i) for i in ids]
     if names[0] in lock:
@@ -100,7 +110,7 @@ def _impedance(model: Any, k: int) -> tuple[float, float]:
 
 
 def _gains(model: Any, k: int) -> tuple[float, float]:
-    """Stiffness and damping of a closed loop."""
+    """Return the stiffness and damping of a closed loop."""
     time, ratio = (float(x) for x in model.eq_solref[k])
     impedance, largest = _impedance(model, k)
     if time > 0.0 and not ratio > 0.0:
@@ -112,9 +122,7 @@ def _gains(model: Any, k: int) -> tuple[float, float]:
 
 
 def _compliance(model: Any, k: int, bodies: Sequence[int], *, moments: bool) -> float:
-    """Return the compliance of a closed loop. MuJoCo's rows of rotation are half the angles, times a factor of the
-    weld's.
-    """
+    """Return the compliance of a closed loop. MuJoCo's rotation rows are half the angles times a factor of the weld."""
     impedance, _ = _impedance(model, k)
     weights = np.reshape(model.body_invweight0, (-1, 2))[bodies, int(moments)]
     rows = (2.0 / float(model.eq_data[k, 10] or 1.0)) ** 2 if moments else 1.0
@@ -122,6 +130,6 @@ def _compliance(model: Any, k: int, bodies: Sequence[int], *, moments: bool) -> 
 
 
 def _soft(impedance: float, weight: float) -> float:
-    """MuJoCo's regularization, by the inverse weight of what a row moves."""
+    """Return MuJoCo's regularization for the inverse weight that a row moves."""
     soft = (1.0 - impedance) / impedance * weight
     return soft if soft >= LEAST_COMPLIANCE else 0.0

@@ -6,8 +6,8 @@ from dynagate.base.errors import Error
 
 
 class RobotError(Error, ValueError):
-    """A robot description that is malformed or unphysical. The text names the link or joint and the error."""
+    """A robot description is malformed or unphysical. The text names the link or joint and the error."""
 
 
 class RobotWarning(UserWarning):
-    """A robot description that can be read and is probably a mistake. The text names the option that corrects it."""
+    """A robot description can be read but is probably wrong. The text names the option that corrects it."""

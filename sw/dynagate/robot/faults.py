@@ -1,5 +1,4 @@
-"""All errors of a robot file in one exception, with the options that let a user go on; and what the file has that
-functions leave out."""
+"""Collection of all errors in a robot file, so that one exception lists them with the options that accept them."""
 
 from __future__ import annotations
 
@@ -12,10 +11,15 @@ from dynagate.robot.errors import RobotError, RobotWarning
 from dynagate.robot.tree import RobotTree
 
 SHOWN = 10
+"""Largest number of errors that an exception lists."""
 
 
 class Faults:
-    """Reasons why a file cannot be read. Reading continues after each, so that one error lists them all."""
+    """Errors found in a file. Reading continues after each, so that one exception lists all of them.
+
+    Args:
+        lock: Positions of the joints that the caller already locks.
+    """
 
     def __init__(self, lock: Mapping[str, float]) -> None:
         self._lines: list[str] = []
@@ -27,7 +31,9 @@ class Faults:
         return bool(self._lines)
 
     def add(self, text: str, *, lock: Mapping[str, float] | None = None, **options: bool) -> None:
-        """An error, and the options of the reader that accept it. lock: joints to hold, at a position each."""
+        """Add an error, with the options of the parser that accept it. `lock` holds joints to lock, with a position
+        each.
+        """
         self._lines.append(text)
         if not options and lock is None:
             self._without_option += 1
@@ -36,6 +42,7 @@ class Faults:
             self._options["lock"] = {**self._given, **self._options.get("lock", {}), **lock}
 
     def error(self) -> RobotError:
+        """Return the exception that lists the errors."""
         shown = self._lines[:SHOWN]
         if len(self._lines) > SHOWN:
             shown.append(f"and {len(self._lines) - SHOWN} more")
@@ -59,7 +66,7 @@ class Faults:
 
 
 def warn_of_friction(file: str, robot: RobotTree) -> None:
-    """Issue a RobotWarning if joints have Coulomb friction, which functions and motions have on request only."""
+    """Issue a RobotWarning if joints have Coulomb friction, which functions and motions include only on request."""
     joints = [link.joint.name for link in robot.links if link.joint.friction]
     if joints:
         more = f" and {len(joints) - 1} more" if joints[1:] else ""

@@ -1,4 +1,4 @@
-"""Shapes and poses as URDF files write them."""
+"""Shapes and poses in URDF files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynagate.robot.markup import numbers, only
 from dynagate.robot.rotations import Rounding, matrix_of
 
 UNIT = 1e-4
-"""How far from 1 the length of a file's quaternion may be."""
+"""Largest deviation from 1 of the length of a quaternion in a file."""
 
 SIZES: dict[str, tuple[tuple[str, int], ...]] = {
     "box": (("size", 3),),
@@ -25,20 +25,25 @@ SIZES: dict[str, tuple[tuple[str, int], ...]] = {
 
 
 def sizes_of(element: Any, where: str) -> tuple[float, ...]:
-    """The sizes of an element of <geometry> whose tag is in `SIZES`, m. Raises RobotError: one is missing or not so
-    many numbers."""
+    """Return the sizes of a <geometry> element whose tag is in `SIZES`, m. Raise RobotError if a number is missing."""
     return tuple(float(x) for key, count in SIZES[element.tag] for x in numbers(element, key, where, count))
 
 
 def origin_of(element: Any, where: str, rounding: Rounding) -> tuple[Floats, Floats]:
-    """Rotation (3, 3) and translation (3,), m, of an element's <origin>; the identity where it is absent. Raises
-    RobotError: there are several, or they are not numbers."""
+    """Return the rotation (3, 3) and translation (3,), m, of an element's <origin>, or the identity if it has none.
+
+    Raises:
+        RobotError: There are several origins, or they are not numbers.
+    """
     return pose_of(only(element, "origin", where), where, rounding)
 
 
 def pose_of(origin: Any, where: str, rounding: Rounding) -> tuple[Floats, Floats]:
-    """Return the rotation (3, 3) and translation (3,), m, of an <origin>; the identity where it is None. Raise
-    RobotError if they are not numbers."""
+    """Return the rotation (3, 3) and translation (3,), m, of an <origin>, or the identity for None.
+
+    Raises:
+        RobotError: The origin does not hold numbers.
+    """
     if origin is None:
         return np.eye(3), np.zeros(3)
     xyz, rpy = (

@@ -1,8 +1,8 @@
-"""Helical joints: a joint that turns and, by a thread, moves along its axis as it turns.
+"""Helical joints: a joint that moves along its axis as it rotates, like a screw.
 
-Its subspace is (axis, pitch · axis), which is no direction of the link's frame. Turning about an axis and moving along
-it commute. So it is a turning joint and a sliding one that mimics it, with nothing between them. No algorithm then
-needs to know it: M_r = Gᵀ M G is that of the one degree of freedom (`dynamics.mimic`).
+Its motion subspace is (axis, pitch · axis), which is not a coordinate direction of the link's frame. Rotation about an
+axis and translation along it commute. A helical joint is therefore a rotating joint and a sliding joint that mimics it,
+so no algorithm needs a special case: M_r = Gᵀ M G has one degree of freedom (`dynamics.mimic`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dynagate.robot.parts import Joint, Link, Mimic
 from dynagate.robot.tree import Tree
 
 NOTHING = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+"""Inertia of the massless link between the two joints."""
 TURN, SLIDE = "{} turn", "{} slide"
 """Names of the link between the two joints, and of the joint that mimics."""
 

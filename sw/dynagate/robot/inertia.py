@@ -12,18 +12,18 @@ from dynagate.robot.errors import RobotError
 from dynagate.robot.vectors import Matrix3, Vector3
 
 LARGEST = 1e100
-"""Largest number in m, kg or kg m²: more than this cannot be squared in a float."""
+"""Largest number in m, kg or kg m². The square of a larger one overflows."""
 
 OR_TOO_LARGE = f"; expected finite numbers up to {LARGEST:g}"
 
 
 def is_small(values: Any) -> bool:
-    """Whether all are numbers of at most LARGEST."""
+    """Return whether all numbers are at most LARGEST in magnitude."""
     return bool(np.all(np.abs(values) <= LARGEST))
 
 
 def check_array(label: str, value: Any, shape: tuple[int, ...]) -> None:
-    """Raise RobotError if a value is no array of real numbers of this shape. Its numbers may be infinite or NaN."""
+    """Raise RobotError if a value is not an array of real numbers of this shape. Infinite numbers and NaN pass."""
     try:
         array = real(label, value)
     except Error as error:
@@ -33,19 +33,23 @@ def check_array(label: str, value: Any, shape: tuple[int, ...]) -> None:
 
 
 def check_size(what: str, mass: float, com: Any, inertia: Any) -> None:
+    """Raise RobotError if a mass, center of mass or inertia is not finite or exceeds LARGEST."""
     if not is_small([mass, *com, *np.ravel(inertia)]):
         raise RobotError(f"{what} has a mass, center of mass or inertia that is not finite{OR_TOO_LARGE}")
 
 
 SMALLEST = 1e-100
-"""kg and kg m²: less than this cannot be squared in a float."""
+"""Smallest mass in kg or inertia in kg m². The square of a smaller one underflows."""
 
 
 def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> None:
-    """Refuse a mass distribution that no rigid body has.
+    """Raise RobotError if no rigid body has this mass and inertia.
 
-    The principal moments must be positive and keep the triangle inequality, which is that the second moment
-    Σ = tr(I)/2 1 - I has no negative eigenvalue (Traversaro, Brossette, Escande & Nori 2016).
+    The principal moments must be positive and satisfy the triangle inequality. This is equivalent to a second moment
+    Σ = tr(I)/2 1 - I without negative eigenvalues.
+
+    Reference:
+        Traversaro, Brossette, Escande & Nori, "Identification of fully physical consistent inertial parameters", 2016.
     """
     if not (is_finite(mass) and mass > 0.0):
         value = f"{mass:g} kg" if isinstance(mass, float) else shown(mass)

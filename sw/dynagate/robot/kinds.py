@@ -1,4 +1,4 @@
-"""Kinds of joints: one class each. What they do to a link is in `dynamics.joint_motions`."""
+"""Kinds of joints and their properties, one class each. `dynamics.joint_motions` defines how they move a link."""
 
 from __future__ import annotations
 
@@ -9,73 +9,76 @@ from dynagate.base.errors import ArgumentError
 
 
 class JointKind:
-    """Properties that all joints of a kind share.
-
-    name: the name in `Joint.type`. directions: of its degrees of freedom in the link's own frame, in the order of the
-    velocity vector: 0 to 2 rotate about x, y, z, 3 to 5 move along them. An axis is z here (`Robot.aligned`).
-    has_quaternion: the last four numbers of its configuration are a unit quaternion, for three directions of rotation.
-    has_axis: the file states an axis. limited: its positions may have limits. endless: it returns to the same pose
-    after each turn. lengths: indices of the numbers of its configuration that are in m; the others have no unit or rad.
-    """
+    """Properties that all joints of one kind share."""
 
     name: ClassVar[str]
+    """Name in `Joint.type`."""
     directions: ClassVar[tuple[int, ...]]
+    """Directions of the degrees of freedom in the link's frame, in the order of the velocity vector.
+
+        0 to 2 rotate about x, y, z; 3 to 5 move along them. The joint axis is z (`Robot.aligned`).
+    """
     has_quaternion: ClassVar[bool] = False
+    """Whether the last four numbers of the configuration are a unit quaternion."""
     has_axis: ClassVar[bool] = True
+    """Whether the file states an axis."""
     limited: ClassVar[bool] = True
+    """Whether positions may have limits."""
     endless: ClassVar[bool] = False
+    """Whether the joint returns to the same pose after each full rotation."""
     lengths: ClassVar[tuple[int, ...]] = ()
+    """Indices of the configuration's numbers that are lengths in m; the others are in rad or have no unit."""
 
     @property
     def nv(self) -> int:
-        """Degrees of freedom."""
+        """Number of degrees of freedom."""
         return len(self.directions)
 
     @property
     def nq(self) -> int:
-        """Numbers in a configuration: a unit quaternion is one more than its degrees of freedom."""
+        """Number of numbers in a configuration: one more than the degrees of freedom with a unit quaternion."""
         return self.nv + self.has_quaternion
 
     @property
     def single(self) -> bool:
-        """Whether it has one degree of freedom, so that it may mimic another or be mimicked."""
+        """Whether the joint has one degree of freedom, so that it can mimic another one."""
         return self.nv == 1
 
     @property
     def turning(self) -> bool:
-        """Whether it turns about its axis and does nothing else."""
+        """Whether the joint only rotates about its axis."""
         return self.directions == (2,)
 
     @property
     def sliding(self) -> bool:
-        """Whether it slides along its axis and does nothing else."""
+        """Whether the joint only slides along its axis."""
         return self.directions == (5,)
 
     @property
     def free(self) -> bool:
-        """Whether its link goes anywhere."""
+        """Whether the joint leaves its link all six directions."""
         return len(set(self.directions)) == 6
 
     @property
     def units(self) -> tuple[str, str]:
-        """Units of its positions and forces."""
+        """Units of positions and forces."""
         return ("m", "N") if self.sliding else ("rad", "N m")
 
     @property
     def file_name(self) -> str:
-        """Its name in files that say by limits whether a joint is endless."""
+        """Name in file formats that use limits to distinguish revolute from continuous joints."""
         return self.name
 
 
 class Revolute(JointKind):
-    """Turns about its axis between two limits."""
+    """Rotates about its axis between two limits."""
 
     name = "revolute"
     directions = (2,)
 
 
 class Continuous(Revolute):
-    """Turns about its axis for ever."""
+    """Rotates about its axis without limits."""
 
     name = "continuous"
     limited = False
@@ -92,7 +95,9 @@ class Prismatic(JointKind):
 
 
 class Spherical(JointKind):
-    """Turns any way. Its configuration is a unit quaternion (x, y, z, w), its velocity angular, in the link's frame."""
+    """Rotates about any axis. The configuration is a unit quaternion (x, y, z, w); the velocity is angular, in the
+    link's frame.
+    """
 
     name = "spherical"
     directions: ClassVar[tuple[int, ...]] = (0, 1, 2)
@@ -102,8 +107,12 @@ class Spherical(JointKind):
 
 
 class Floating(Spherical):
-    """Goes anywhere. Its configuration is a position in the parent's frame and a unit quaternion, its velocity (linear,
-    angular) in the link's frame."""
+    """Moves freely in space.
+
+    The configuration is a position in the parent's frame and a unit quaternion. The velocity is (linear, angular) in
+    the
+    link's frame.
+    """
 
     name = "floating"
     directions: ClassVar[tuple[int, ...]] = (3, 4, 5, 0, 1, 2)
@@ -113,21 +122,21 @@ class Floating(Spherical):
 KINDS: dict[str, JointKind] = {
     each.name: each for each in (Revolute(), Continuous(), Prismatic(), Spherical(), Floating())
 }
-"""Kinds by name."""
+"""Kinds of joints by name."""
 
 
 def kind_of(name: str) -> JointKind:
-    """Raises ValueError: there is no such kind."""
+    """Return a kind of joint by its name. Raise ArgumentError if there is no such kind."""
     return row_of("robot.kinds.KINDS", KINDS, name)
 
 
 def single_kinds() -> list[str]:
-    """Names of those with one degree of freedom."""
+    """Return the names of the kinds with one degree of freedom."""
     return [name for name, kind in KINDS.items() if kind.single]
 
 
 def row_of(table: str, rows: Mapping[str, Any], name: str) -> Any:
-    """The row of a kind in a table. Raises ValueError: it has none."""
+    """Return the row of a joint kind in a table. Raise ArgumentError if the table has no such row."""
     if name not in rows:
         raise ArgumentError(f"table {table} has no row for joint kind '{name}'; expected one of {', '.join(rows)}")
     return rows[name]

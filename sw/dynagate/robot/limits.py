@@ -1,4 +1,4 @@
-"""A robot's limits as arrays in the order of q and v, and the robot as a screen of text."""
+"""A robot's limits as arrays in the order of q and v, and its summary as text."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dynagate.robot.parts import Link
 from dynagate.robot.tree import RobotTree
 
 SCREEN = 60
-"""Joints that a screen has lines for."""
+"""Largest number of joints that the summary lists."""
 
 
 def position_limits(robot: RobotTree) -> tuple[Floats, Floats]:
-    """Lower and upper limits (nq,) of a configuration."""
+    """Return the lower and upper limits (nq,) of a configuration, rad or m."""
     lower, upper = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
     for joint, at, _ in robot.moving():
         if joint.has_quaternion:
@@ -29,7 +29,7 @@ def position_limits(robot: RobotTree) -> tuple[Floats, Floats]:
 
 
 def limits(robot: RobotTree, kind: str) -> Floats:
-    """Limits (nv,) of one kind, "velocity" or "effort", as the joints have them."""
+    """Return the limits (nv,) of one kind, "velocity" or "effort", as the joints have them."""
     result = np.full(robot.nv, np.inf)
     for joint, _, at in robot.moving():
         limit = getattr(joint, kind)
@@ -39,7 +39,9 @@ def limits(robot: RobotTree, kind: str) -> Floats:
 
 
 def screen(robot: RobotTree) -> str:
-    """Name, sizes and mass of a robot, a line for each joint, and the names of its frames and constraints."""
+    """Return a summary of a robot: name, sizes and mass, a line for each joint, and the names of frames and
+    constraints.
+    """
     mass = sum(link.mass for link in robot.links)
     gravity = ", ".join(f"{x:g}" for x in robot.gravity)
     head = f"{robot.name}: {len(robot.links)} joints, nq {robot.nq}, nv {robot.nv}, {mass:.4g} kg, gravity ({gravity})"
@@ -54,7 +56,7 @@ def screen(robot: RobotTree) -> str:
 
 
 def joint_table(robot: RobotTree) -> list[list[str]]:
-    """Return the names of the columns, and a row for each joint with its type, place, limits and mass."""
+    """Return the column titles, and a row for each joint with its type, indices, limits and mass."""
     head = ["", "joint", "type", "link", "on", "q", "v", "position", "velocity", "effort", "kg"]
     return [head, *(_row(robot, i, *each) for i, each in enumerate(robot.slices()))]
 

@@ -1,7 +1,7 @@
-"""URDF written with macros -> RobotTree, through the `xacro` package.
+"""Robots written with xacro macros, expanded by the `xacro` package.
 
-Macros read other files and environment variables, and their expressions can run any program: expand none that you do
-not trust.
+Macros read other files and environment variables, and their expressions can run any program. Expand only files
+that you trust.
 """
 
 from __future__ import annotations
@@ -27,11 +27,18 @@ if TYPE_CHECKING:
 def read_xacro(
     path: str | PathLike[str], arguments: Mapping[str, str] | None = None, **options: Unpack[ReadingOptions]
 ) -> RobotTree:
-    """Read a robot whose URDF xacro makes. arguments: of the file's <xacro:arg>, by name. options: of `read_urdf`.
+    """Read a robot from a xacro file.
 
-    Raises RobotError: the file is missing or too large, xacro cannot expand it or needs more time or memory than
-    `dynagate.robot.apart` gives it, or what it makes is refused as a URDF; MissingExtraError without the `xacro`
-    package; TypeError: an argument of another type.
+    Args:
+        path: The file.
+        arguments: Values of the file's <xacro:arg> elements, by name.
+        options: Options of `read_urdf`.
+
+    Raises:
+        RobotError: The file is missing or too large, xacro cannot expand it or exceeds the limits of
+            `dynagate.robot.apart`, or the resulting URDF cannot be read.
+        MissingExtraError: The `xacro` package is not installed.
+        ArgumentTypeError: An argument has another type.
     """
     path = path_of(path, "from_xacro")
     if not isinstance(arguments, Mapping | None):
@@ -48,7 +55,7 @@ def read_xacro(
 
 
 def expand(path: str, arguments: dict[str, str]) -> bytes:
-    """The URDF that a file's macros make. Raises RobotError with xacro's reason."""
+    """Return the URDF that a file's macros produce. Raise RobotError with xacro's reason if they cannot be expanded."""
     import xacro
 
     try:

@@ -1,4 +1,4 @@
-"""The XML of a robot file: parsed without entities, network or surprises, and its numbers."""
+"""The XML of a robot file, parsed without entities or network access, and the numbers in it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dynagate.base.storage import read_file
 from dynagate.robot.errors import RobotError
 
 MAX_BYTES = 16 * 2**20
+"""Largest size of a robot file, in bytes."""
 
 OVERLOOKED = {
     "ERR_UNKNOWN_VERSION": "an XML declaration of an unknown version",
@@ -23,19 +24,25 @@ OVERLOOKED = {
     "NS_ERR_UNDEFINED_NAMESPACE": "names with an undeclared prefix",
     "ERR_DOCUMENT_END": "what comes after the root element",
 }
-"""libxml2's names of the errors that `lax` overlooks: none of them can lose a part of the robot's element."""
+"""Errors of libxml2 that the option `lax` ignores, by name. None of them can lose a part of the robot."""
 
 BY_XACRO = "Robot.from_xacro (--trust-robot)"
 BY_MUJOCO = "Robot.from_mjcf (--trust-robot)"
 EXPANDED = f"a file that xacro has expanded, or one that you trust, by {BY_XACRO}"
-"""The readers that let a file name others or run programs, and so take the caller's word."""
+"""Hint for files that only trusted parsers accept, because they open other files or run programs."""
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE)
+"""Pattern of a number in ASCII digits."""
 
 
 def check_file(path: Path, kind: str, where: str = "") -> None:
-    """Raises RobotError: there is no such file, or it is too large. kind: the name of its format, with an article.
-    where: the beginning of the error's text."""
+    """Raise RobotError if there is no such file, or it is too large.
+
+    Args:
+        path: The file.
+        kind: Name of its format with an article, for the error.
+        where: Text before the error.
+    """
     if not os.path.isfile(path):  # Path.is_file raises OSError for a name that is too long
         what = "a folder" if os.path.isdir(path) else f"no such file in {path.absolute().parent}"
         raise RobotError(f"{where}{what}; expected {kind} file")
@@ -48,14 +55,15 @@ def _check_size(size: int, kind: str, where: str = "") -> None:
 
 
 def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, list[str]]:
-    """Return the file's <robot> element, and what was overlooked to get it, in words.
+    """Return the file's <robot> element, and descriptions of the XML errors that were ignored.
 
-    A call of a macro that the file does not define is left out, as other parsers of URDF do.
+    Calls of macros that the file does not define are left out, as other URDF parsers do.
 
     Args:
         path: The file.
-        lax: Overlook the errors listed in OVERLOOKED. Entities, document types and large files are refused as ever.
-        text: What macros made of the file, to read instead of it.
+        lax: Whether to ignore the errors listed in OVERLOOKED. Entities, document types and large files are always
+            errors.
+        text: Text to parse instead of the file's, after macros were expanded.
 
     Raises:
         RobotError: The file cannot be read, is not XML, has macros, or its root element is not <robot>.
@@ -99,7 +107,7 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
 
 
 def is_mjcf(path: Path) -> bool:
-    """Whether a file that can be read begins with MuJoCo's root element."""
+    """Return whether a readable file begins with MuJoCo's root element."""
     try:
         with path.open("rb") as file:
             head = COMMENT.sub(b"", file.read(HEAD))
@@ -109,13 +117,15 @@ def is_mjcf(path: Path) -> bool:
 
 
 XACRO = ("macro", "include", "property", "if", "unless", "arg", "insert_block", "call", "element", "attribute")
-"""Names of xacro's own elements. An element of another name is a call of a macro that xacro has not found."""
+"""Names of xacro's own elements. A prefixed element with another name calls a macro that xacro did not find."""
 
 PARTS = ("link", "joint", "inertial", *XACRO)
-"""Elements that a call of an undefined macro cannot lose without a change of the robot."""
+"""Elements that define the robot: a call of an undefined macro that contains one cannot be left out."""
 
 HEAD = 2**16
+"""Number of bytes that are searched for the root element."""
 COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+"""Pattern of an XML comment."""
 
 
 def _parser(*, recover: bool = False) -> Any:
@@ -125,7 +135,7 @@ def _parser(*, recover: bool = False) -> Any:
 
 
 def _recovered(text: bytes) -> tuple[Any, set[str]]:
-    """The root element as far as libxml2 makes sense of it, if any, and the names of its errors."""
+    """Return the root element as far as libxml2 can recover it, or None, and the names of its errors."""
     from lxml import etree
 
     parser = _parser(recover=True)
@@ -137,7 +147,7 @@ def _recovered(text: bytes) -> tuple[Any, set[str]]:
 
 
 def only(element: Any, tag: str, where: str) -> Any:
-    """The element's child of this tag, or None. Raises RobotError if there are several."""
+    """Return the child element with this tag, or None. Raise RobotError if there are several."""
     children = element.findall(tag)
     if len(children) > 1:
         raise RobotError(f"{where} has {len(children)} <{tag}> (line {children[1].sourceline}); expected one")
@@ -145,6 +155,7 @@ def only(element: Any, tag: str, where: str) -> Any:
 
 
 def attribute(element: Any, key: str, where: str) -> str:
+    """Return an attribute of an element. Raise RobotError if it is missing."""
     value = element.get(key)
     if value is None:
         raise RobotError(f"{where}: <{element.tag}> has no attribute '{key}'")
@@ -157,19 +168,23 @@ def local_name(tag: str) -> str:
 
 
 def number_in(element: Any, where: str) -> float:
-    """Return the number of an element, in its attribute `value` or as its text. Raise RobotError as `numbers`."""
+    """Return the number of an element, from its attribute `value` or its text. Raise RobotError as `numbers` does."""
     if element.get("value") is None:
         element.set("value", (element.text or "").strip())
     return number(element, "value", where)
 
 
 def number(element: Any, key: str, where: str, *, infinite: bool = False) -> float:
-    """Return one number in ASCII digits. infinite: whether it may be infinite. Raise RobotError as `numbers`."""
+    """Return one number in ASCII digits, which may be infinite if `infinite` is set. Raise RobotError as `numbers`
+    does.
+    """
     return float(numbers(element, key, where, 1, infinite=infinite)[0])
 
 
 def numbers(element: Any, key: str, where: str, count: int, *, infinite: bool = False) -> np.ndarray:
-    """Return this many finite numbers in ASCII digits. Raise RobotError that names the attribute."""
+    """Return `count` numbers in ASCII digits from an attribute. Raise RobotError with the attribute's name if they are
+    invalid.
+    """
     text = attribute(element, key, where)
     here = f"{where}: <{element.tag} {key}='{text}'>"
     if "$" in text:

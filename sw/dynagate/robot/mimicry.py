@@ -1,4 +1,4 @@
-"""Which joint a <mimic> follows in the end, and how: chains of them are one product of multipliers."""
+"""Mimic joints in a file: chains of <mimic> elements resolved to one leading joint, multiplier and offset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from dynagate.robot.parts import SMALLEST_RATIO, Mimic
 
 
 class NoLeader(RobotError):
-    """A <mimic> that follows no moving joint of one degree of freedom. at: where the joint may be held instead."""
+    """A <mimic> element does not lead to a moving joint with one degree of freedom.
+
+    Args:
+        text: Text of the error.
+        at: Position at which the joint could be locked instead, rad or m.
+    """
 
     def __init__(self, text: str, at: float) -> None:
         self.at = at
@@ -20,11 +25,23 @@ class NoLeader(RobotError):
 
 
 def followed(name: str, joints: Mapping[str, Any], lock: Mapping[str, float]) -> Mimic | float | None:
-    """How joint `name` follows one that moves by itself; a number where it stays at that position, because what it
-    follows is fixed or held, or the multiplier is 0; None where it mimics none.
+    """Return how a joint follows another one.
 
-    joints: the elements of the file. Raises NoLeader: a joint is not there, mimics itself over others, has no single
-    position, or the multiplier is too large or small; RobotError: numbers that cannot be read.
+    Args:
+        name: Name of the joint.
+        joints: Elements of the file's joints, by name.
+        lock: Positions of locked joints.
+
+    Returns:
+        None if the joint mimics no other; a position if it cannot move, because its leader is fixed or locked or the
+        multiplier
+        is 0.
+
+    Raises:
+        NoLeader: The leader does not exist, mimics itself through others or has several degrees of freedom, or the
+            multiplier
+            is too large or small.
+        RobotError: Numbers cannot be read.
     """
     seen = [name]
     ratio, offset = 1.0, 0.0
@@ -59,7 +76,7 @@ def followed(name: str, joints: Mapping[str, Any], lock: Mapping[str, float]) ->
 
 
 LARGEST = 1e6
-"""rad or m: a float knows an angle beyond this to less than ten digits."""
+"""Largest position in rad or m. A float has less than ten correct digits of a larger angle."""
 
 
 def _within(name: str, position: float) -> float:

@@ -1,7 +1,7 @@
-"""MJCF file -> RobotTree, through the model that MuJoCo's own compiler makes of it.
+"""Robots in MuJoCo's format (MJCF), read through the model that MuJoCo's compiler produces.
 
-Defaults, includes, angles in degrees and inertias from shapes are MuJoCo's to resolve. The file is read by MuJoCo, with
-all files that it names: read none that you do not trust.
+MuJoCo resolves defaults, includes, degrees and inertias from shapes. It opens every file that the MJCF file names:
+read only files that you trust.
 """
 
 from __future__ import annotations
@@ -37,19 +37,22 @@ OWN = {
     "unlimited": "the file's own limited=",
     "lax": "a file that MuJoCo reads",
 }
-"""Options of the URDF reader that mean nothing here, and what says it instead."""
+"""Options of the URDF parser that do not apply to MJCF, and what to use instead."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A body's frame. owner: index of the moving link that it sits on, -1 for the world."""
+    """Frame of a body."""
 
     owner: int
+    """Index of the moving link that carries the frame, -1 for the world."""
     rotation: np.ndarray
+    """Rotation (3, 3) in that link's frame."""
     translation: np.ndarray
+    """Origin (3,) in that link's frame, m."""
 
     def at(self, rotation: np.ndarray, translation: np.ndarray) -> _Place:
-        """A frame whose pose in this one is known."""
+        """Return the frame that has the given pose in this one."""
         moved = self.translation + self.rotation @ translation
         return _Place(self.owner, self.rotation @ rotation, without_noise(moved))
 
@@ -66,23 +69,41 @@ def read_mjcf(
     **others: Any,
 ) -> RobotTree:
     """Read a robot from MuJoCo's format: bodies, hinge, slide, ball and free joints, armature, damping, frictionloss,
-    limits and gravity. Bodies without a joint are merged into those that carry them. A body of several joints is as
-    many links, of which the last has its name and mass. Bodies without a joint and sites are frames (`Robot.frame`).
+    limits.
 
-    q is MuJoCo's qpos but for the order in quaternions: ours are (x, y, z, w). v is qvel but for the linear velocity of
-    a free joint, which is in the body's axes here. gravity: instead of the file's, m/s². lock: hinges and slides to
-    hold at a position, by name. damping, ignore_friction, allow_unphysical, round_rotations: as in
-    `read_urdf`.
-    Armature and damping of actuators on hinges and slides are the joint's, times gear². Flags that disable gravity,
-    dampers, springs, friction or equality count. Connect and weld that are active in the beginning are loops
-    (`Robot.with_loop`) between frames NAME_1 and NAME_2, and equalities of joints are `Robot.with_joint_equality`, with
-    stiffness, damping and compliance as MuJoCo has them where nothing is open. A RobotWarning names what is left out,
-    because it is no rigid-body dynamics of a tree: armature and friction of free joints, other equality constraints,
-    tendons, contacts, springs, forces of actuators, compensated gravity and fluids.
+    Bodies without a joint are merged into the body that carries them. A body with several joints becomes as many links;
+    the
+    last one has its name and mass. Bodies without a joint and sites become frames (`Robot.frame`).
 
-    Raises RobotError: the file is missing or too large, MuJoCo refuses it or needs more time or memory than
-    `dynagate.robot.apart` gives it, it has nothing that moves, or it has masses that need an option; MissingExtraError
-    without the `mujoco` package; TypeError: a path or `lock` of another type.
+    q equals MuJoCo's qpos except for the order of quaternions: (x, y, z, w) here. v equals qvel except for the linear
+    velocity
+    of a free joint, which is expressed in the body's axes here.
+
+    Armature and damping of actuators on hinges and slides are added to the joint, times gear². Flags that disable
+    gravity,
+    dampers, springs, friction or equality are respected. Active connect and weld constraints become loops
+    (`Robot.with_loop`) between frames NAME_1 and NAME_2, and equalities of joints become `Robot.with_joint_equality`,
+    with
+    MuJoCo's stiffness, damping and compliance for closed loops. A RobotWarning lists what is left out: armature and
+    friction of
+    free joints, other equality constraints, tendons, contacts, springs, forces of actuators, gravity compensation and
+    fluids.
+
+    Args:
+        path: The file, which must be trusted.
+        gravity: Gravity in the base frame, m/s²; the file's by default.
+        lock: Positions of hinges and slides to lock, rad or m, by name.
+        damping: Whether to read joint damping.
+        ignore_friction: Whether to leave out Coulomb friction without a warning.
+        allow_unphysical: Whether to accept inertias that no rigid body has.
+        round_rotations: Angle in rad within which rotations are rounded to right angles.
+        others: Options of `read_urdf` that do not apply to MJCF; setting one is an error.
+
+    Raises:
+        RobotError: The file is missing or too large, MuJoCo rejects it or exceeds the limits of `dynagate.robot.apart`,
+            nothing moves, or a mass needs an option.
+        MissingExtraError: The `mujoco` package is not installed.
+        ArgumentTypeError: `path` or `lock` has another type.
     """
     path = path_of(path, "from_mjcf")
     for option in others:
@@ -109,23 +130,27 @@ def read_mjcf(
 
 @dataclass(frozen=True)
 class CollisionGeom:
-    """A geom that collides, on a link that moves. link: name of the link. body: name of the body, which may be
-    bolted to the link. kind: "box", "sphere", "cylinder" or "capsule", or another kind of MuJoCo's, which `Shape` has
-    not. size: as in `Shape`, m. rotation, translation: pose in the link's frame, m."""
+    """A collision geom on a moving link."""
 
     link: str
+    """Name of the link."""
     body: str
+    """Name of the body, which may be fixed to the link."""
     kind: str
+    """"box", "sphere", "cylinder" or "capsule", or another kind of MuJoCo's that `Shape` does not support."""
     size: tuple[float, ...]
+    """Sizes as in `Shape`, m."""
     rotation: np.ndarray
+    """Rotation (3, 3) in the link's frame."""
     translation: np.ndarray
+    """Origin (3,) in the link's frame, m."""
 
 
 def collision_geoms(path: Path) -> list[CollisionGeom]:
-    """Return the geoms of a file that collide, in the file's order, and a "mesh" for each mesh that was not read.
+    """Return the collision geoms of a file in its order, with a "mesh" for each mesh that was not read.
 
     Raises:
-        RobotError: As `read_mjcf`.
+        RobotError: The file cannot be read (see `read_mjcf`).
         MissingExtraError: The `mujoco` package is not installed.
     """
     _check_no_mimic(path)
@@ -148,7 +173,7 @@ def collision_geoms(path: Path) -> list[CollisionGeom]:
 
 
 def _kind_and_size(model: Any, geom: int) -> tuple[str, tuple[float, ...]]:
-    """Return the kind and size of a geom, as `Shape` has them. MuJoCo has halves of lengths."""
+    """Return the kind and size of a geom as `Shape` defines them. MuJoCo stores half lengths."""
     types = {number: name for name, number in vars(model.constants.mjtGeom).items()}
     kind = types[int(model.geom_type[geom])].removeprefix("mjGEOM_").lower()
     radius, half, _ = first = model.geom_size[geom].tolist()
@@ -162,8 +187,10 @@ def _kind_and_size(model: Any, geom: int) -> tuple[str, tuple[float, ...]]:
 
 
 def _check_no_mimic(path: Path) -> None:
-    """Raise RobotError if a file is a URDF with joints that mimic others: MuJoCo makes them free, with an equality that
-    only constrained functions have."""
+    """Raise RobotError if a file is a URDF with mimic joints.
+
+    MuJoCo makes such joints free and adds an equality, which only constrained functions support.
+    """
     try:
         text = read_file(path, MAX_BYTES)
     except (OSError, ValueError):
@@ -176,7 +203,7 @@ def _check_no_mimic(path: Path) -> None:
 
 
 class _Reader:
-    """One model. damping, ignore_friction, allow_unphysical: options of `read_mjcf`."""
+    """Conversion of one compiled model. The attributes hold the options of `read_mjcf`."""
 
     def __init__(self, model: Any, terms: Terms, lock: Mapping[str, float], rounding: Rounding) -> None:
         self.model, self.terms, self.lock, self.rounding = model, terms, lock, rounding
@@ -231,7 +258,7 @@ class _Reader:
         )
 
     def _constraints(self, places: list[_Place]) -> tuple[Constraint, ...]:
-        """The equalities that tie two links or joints together, with their frames added; others are left out."""
+        """Return the supported equality constraints, and add their frames; the others are listed as left out."""
         constraints = []
         for equality in [] if self.terms.equality_off else equalities(self.model, self.lock):
             if equality.constraint is None:
@@ -256,13 +283,13 @@ class _Reader:
         return tuple(constraints)
 
     def _frame(self, name: str, place: _Place) -> None:
-        """A body without a joint, or a site, whose name no other has."""
+        """Add a frame for a body without a joint or a site, unless its name already exists."""
         if name not in self.taken:
             self.taken.add(name)
             self.frames.append(Frame(name, place.owner, matrix3(place.rotation), vector3(place.translation)))
 
     def _pass(self, place: _Place, body: int, j: int, name: str, *, last: bool) -> _Place:
-        """The body's frame beyond a joint, which begins a link unless it is held."""
+        """Return the body's frame behind a joint. A joint that is not locked begins a link."""
         model = self.model
         if not abs(np.linalg.norm(model.jnt_axis[j]) - 1.0) < 1e-9:
             raise RobotError(f"joint '{name}' has axis {model.jnt_axis[j].tolist()}; expected a direction")
@@ -314,18 +341,18 @@ class _Reader:
     def _moved(
         self, place: _Place, body: int, kind: str, axis: np.ndarray, anchor: np.ndarray, position: float
     ) -> _Place:
-        """A body's frame once its joint has moved so far."""
+        """Return a body's frame after its joint has moved to a position."""
         if kind == "prismatic":
             return place.at(np.eye(3), axis * position)
         turn = self.rounding.about(axis, position, f"body {body}")
         return self._turned(place.at(turn, anchor - turn @ anchor), body)
 
     def _turned(self, place: _Place, body: int) -> _Place:
-        """The frame with right angles exact."""
+        """Return the frame with right angles made exact."""
         return _Place(place.owner, self.rounding.rotation(place.rotation, f"body {body}"), place.translation)
 
     def _carry(self, place: _Place, body: int) -> None:
-        """The body's mass, on the link that carries it."""
+        """Add the body's mass to the link that carries it."""
         model = self.model
         mass = float(model.body_mass[body])
         frame = place.at(matrix_of(model.body_iquat[body]), model.body_ipos[body])

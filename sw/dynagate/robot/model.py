@@ -1,7 +1,7 @@
-"""The robot: an immutable tree of links, parents first, with its changes, its readers and its tables.
+"""`Robot`: an immutable tree of links, parents first, with methods to change, read and print it.
 
-Every moving link carries the joint that connects it to its parent. Lengths in m, angles in rad, masses in kg,
-inertias in kg m². Fixed joints do not appear here: `dynagate.robot.urdf` merges them into the link they are bolted to.
+Every moving link holds the joint that connects it to its parent. Lengths are in m, angles in rad, masses in kg and
+inertias in kg m². Fixed joints do not appear: `dynagate.robot.urdf` merges their links into the links that carry them.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 class Robot(AssembledTree):
     """A robot: a tree of links, parents before children, each moved by the joint above it.
 
-    The configuration q (nq,) and the velocity v (nv,) have the joints in the order of the links, which `joint_names`
-    lists. Another library may have another order (`permutation`). A spherical joint has a unit quaternion
+    The configuration q (nq,) and the velocity v (nv,) list the joints in the order of the links, which `joint_names`
+    returns. `permutation` converts from the order of another library. A spherical joint has a unit quaternion
     (x, y, z, w) and the angular velocity in the link's frame. A floating base is a first link with a floating joint: a
     position and a unit quaternion in the parent's frame, and a (linear, angular) velocity in the link's frame, as in
     Pinocchio.
@@ -50,16 +50,16 @@ class Robot(AssembledTree):
         name: Name in the file.
         links: Links, each with its joint, its inertia and its parent.
         gravity: Acceleration of free fall in the base frame, m/s².
-        rounding: Largest angle, rad, by which the parser turned a joint or an inertia of the file to make right angles
+        rounding: Largest angle, rad, by which the parser rotated a joint or an inertia of the file to make right angles
             exact.
-        frames: Named places besides the links, such as links on fixed joints. They have an effect on functions of
-            frames and on constraints only.
-        constraints: Frames that may be held (`with_contact`, `with_loop`), for the constrained functions.
+        frames: Named frames in addition to the links, such as links on fixed joints. They affect only functions of
+            frames and constraints.
+        constraints: Constraints on frames (`with_contact`, `with_loop`), for the constrained functions.
         passive: Names of joints without a motor, in addition to floating ones (`with_passive`), for constrained inverse
             dynamics and solvers.
         variable: Names of parameters that are inputs of every function (`with_variable`).
-        friction_speed: Speed, rad/s or m/s, at which 0.7 of the friction of joints acts; 0 if functions leave friction
-            out (`with_friction`).
+        friction_speed: Smoothing speed of joint friction, rad/s or m/s; 0 if functions leave friction out
+            (`with_friction`).
 
     Raises:
         RobotError: There is no link, a number is not finite, or links, frames and constraints do not fit together.
@@ -72,32 +72,34 @@ class Robot(AssembledTree):
 
     @classmethod
     def _of(cls, tree: RobotTree) -> Robot:
-        """Return the robot that a reader made of a file."""
+        """Return the robot for a tree that a parser made."""
         return cls(**{each.name: getattr(tree, each.name) for each in fields(tree)})
 
     @property
     def lower(self) -> np.ndarray:
-        """Lower position limits (nq,), rad or m, no further than where joints that mimic others reach theirs; -inf
-        where the file gives none, -1 in a quaternion."""
+        """Lower position limits (nq,), rad or m; -inf if the file has no limit, -1 in a quaternion.
+
+        Limits of joints that mimic another one are taken into account.
+        """
         return position_limits(self)[0]
 
     @property
     def upper(self) -> np.ndarray:
-        """Upper position limits (nq,), as `lower`; inf where the file gives none, 1 in a quaternion."""
+        """Upper position limits (nq,), rad or m; inf if the file has no limit, 1 in a quaternion."""
         return position_limits(self)[1]
 
     @property
     def velocity(self) -> np.ndarray:
-        """Velocity limits (nv,), rad/s or m/s; inf where the file gives none."""
+        """Velocity limits (nv,), rad/s or m/s; inf if the file has no limit."""
         return limits(self, "velocity")
 
     @property
     def effort(self) -> np.ndarray:
-        """Limits (nv,) of torques and forces, N m or N; inf where the file gives none."""
+        """Torque and force limits (nv,), N m or N; inf if the file has no limit."""
         return limits(self, "effort")
 
     def __str__(self) -> str:
-        """A screen: sizes, and a line for each joint with its type, place, limits and mass."""
+        """Return a summary: sizes, and a line for each joint with its type, indices, limits and mass."""
         return screen(self)
 
     def _repr_html_(self) -> str:
@@ -107,36 +109,40 @@ class Robot(AssembledTree):
         return f"{picture}<p>{escape(str(self).splitlines()[0])}</p>{html_table(head, rows)}"
 
     def permutation(self, names: Sequence[str], *, w_first: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Return the places of another library's coordinates among this robot's.
+        """Return the indices that reorder this robot's coordinates to another library's order.
 
         The frames of velocities are not changed.
 
         Args:
-            names: The other library's joints in its order, each of this robot's once. Joints that mimic others may be
+            names: The other library's joints in its order, each of this robot's joints once. Joints that mimic others
+                may be
                 left out.
             w_first: Whether its quaternions are (w, x, y, z), as in MuJoCo and in Isaac Lab 1 and 2. Isaac Lab 3 has
                 (x, y, z, w).
 
         Returns:
-            Whole numbers q_index (nq,) for configurations and v_index (nv,) for velocities, accelerations and torques:
+            Integer arrays q_index (nq,) for configurations and v_index (nv,) for velocities, accelerations and torques:
             theirs = ours[..., q_index] and ours = theirs[..., np.argsort(q_index)].
 
         Raises:
-            RobotError: A name is missing, unknown or there twice.
+            RobotError: A name is missing, unknown or repeated.
             TypeError: A name is not a text.
         """
         return permutation(self, names, w_first=w_first)
 
     @classmethod
     def from_urdf(cls, path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
-        """The robot of a URDF file. path: of the file.
+        """Read a robot from a URDF file.
 
-        options: `floating_base`, `gravity` (m/s²), `lock` (rad or m by joint), `damping`, `ignore_friction`,
-        `allow_unphysical`, `unlimited`, `lax` and `round_rotations` (rad), which `dynagate.robot.urdf.read_urdf`
-        explains.
-        Raises RobotError: the file is missing, not XML, has macros, or describes no tree of supported joints with
-        physical inertias. The text names the joint or link and the option that accepts it. TypeError: a path or `lock`
-        of another type.
+        Args:
+            path: The file.
+            options: `floating_base`, `gravity` (m/s²), `lock` (rad or m by joint), `damping`, `ignore_friction`,
+                `allow_unphysical`, `unlimited`, `lax` and `round_rotations` (rad), which `Robot.from_file` documents.
+
+        Raises:
+            RobotError: The file is missing, not XML, has macros, or describes no tree of supported joints with
+                physical inertias. The text names the joint or link and the option that accepts it.
+            ArgumentTypeError: A path or `lock` has another type.
         """
         for name in options:
             check_keyword("from_urdf", name, ReadingOptions.__annotations__)
@@ -163,12 +169,13 @@ class Robot(AssembledTree):
 
         Args:
             path: File that ends in .urdf, .xml, .mjcf or .xacro.
-            trust: Accept MJCF and xacro. MuJoCo opens every file that an MJCF names, and expressions of xacro can run
+            trust: Accept MJCF and xacro. MuJoCo opens every file that an MJCF file names, and expressions in xacro can
+                run
                 any program.
             arguments: Arguments of the macros of a .xacro file, by name.
             floating_base: Let the base move freely, by a first link with a floating joint.
-            gravity: Acceleration of gravity in the base frame, m/s²; that of the file, or (0, 0, -9.81), unless given.
-            lock: Joints that do not move, with their positions, rad or m.
+            gravity: Acceleration of gravity in the base frame, m/s²; that of the file, or (0, 0, -9.81), by default.
+            lock: Positions of joints to lock, rad or m, by name.
             damping: Read the damping of joints.
             ignore_friction: Leave out the Coulomb friction of joints without a warning.
             allow_unphysical: Accept inertias that no rigid body has.
@@ -202,22 +209,35 @@ class Robot(AssembledTree):
 
     @classmethod
     def from_mjcf(cls, path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
-        """Read MuJoCo's format. path: of a file that you trust, because MuJoCo opens every file that it names. options:
-        those of `dynagate.robot.mjcf.read_mjcf`.
+        """Read a robot from MuJoCo's format. A RobotWarning lists what is left out.
 
-        Raises RobotError: the file is missing or cannot be read, needs too much time or memory, or describes no tree of
-        supported joints; MissingExtraError: MuJoCo is not installed. A RobotWarning names what is left out."""
+        Args:
+            path: A file that you trust, because MuJoCo opens every file that it names.
+            options: Options of `dynagate.robot.mjcf.read_mjcf`.
+
+        Raises:
+            RobotError: The file is missing or cannot be read, needs too much time or memory, or describes no tree of
+                supported joints.
+            MissingExtraError: MuJoCo is not installed.
+        """
         return cls._of(read_mjcf(path, **options))
 
     @classmethod
     def from_xacro(
         cls, path: str | PathLike[str], arguments: Mapping[str, str] | None = None, **options: Unpack[ReadingOptions]
     ) -> Robot:
-        """Read a URDF that is written with macros. path: of a file that you trust, because its expressions can run any
-        program. arguments: of its macros, by name. options: those of `from_urdf`.
+        """Read a robot from a URDF file that is written with xacro macros.
 
-        Raises RobotError: the macros cannot be expanded or need too much time or memory, or as `from_urdf` does of what
-        they make; MissingExtraError: xacro is not installed."""
+        Args:
+            path: A file that you trust, because its expressions can run any program.
+            arguments: Values of the file's <xacro:arg> elements, by name.
+            options: Options of `from_urdf`.
+
+        Raises:
+            RobotError: The macros cannot be expanded or need too much time or memory, or the resulting URDF cannot be
+                read.
+            MissingExtraError: xacro is not installed.
+        """
         for name in options:
             check_keyword("from_xacro", name, ("arguments", *ReadingOptions.__annotations__))
         return cls._of(read_xacro(path, arguments, **options))

@@ -1,4 +1,4 @@
-"""Options of the readers of robot files."""
+"""Options that all parsers of robot files share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dynagate.base.arguments import FINITE
 from dynagate.robot.vectors import Vector3
 
 GRAVITY = FINITE.called("", "finite numbers in m/s²")
-"""Range of each number of gravity, in the words of errors."""
+"""Range of each number of gravity, for errors."""
 
 
 class ReadingOptions(TypedDict, total=False):
-    """The options of `dynagate.robot.urdf.read_urdf`, which explains them."""
+    """Options of `dynagate.robot.urdf.read_urdf`, which documents them."""
 
     floating_base: bool
     gravity: Vector3

@@ -1,4 +1,4 @@
-"""The order of a robot's joints against another library's."""
+"""Conversion between the joint order of a robot and that of another library."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def permutation(robot: RobotTree, names: Sequence[str], *, w_first: bool) -> tup
 
 
 def _refuse(robot: RobotTree, names: Sequence[str], fault: str) -> None:
-    """Raises RobotError if there are names with this error."""
+    """Raise RobotError with a description of the error if there are such names."""
     if names:
         named = ", ".join(f"'{name}'" for name in names)
         expected = ", ".join(robot.joint_names)

@@ -1,4 +1,4 @@
-"""Serial chains at random, to measure and compare on."""
+"""Random serial chains, for measurements and comparisons."""
 
 from __future__ import annotations
 
@@ -14,14 +14,25 @@ from dynagate.robot.parts import Joint, Link
 from dynagate.robot.vectors import matrix3, vector3
 
 SPEED = 1.0
-"""rad/s or m/s: the velocity limit of the joints."""
+"""Velocity limit of the joints, rad/s or m/s."""
 
 
 def random_chain(count: int, seed: int, *, prismatic: float = 0.0, armature: float = 0.0) -> Robot:
-    """A serial chain of `count` links in general frames: axes and placements at random, offsets up to 0.3 m along each
-    axis, masses from 0.5 to 1.5 kg, centers of mass up to 0.15 m off the joint along each axis.
+    """Return a random serial chain with general joint frames.
 
-    prismatic: share of the joints that slide. armature: largest rotor inertia, in kg m². Raises ValueError: no link."""
+    Axes and rotations are random, offsets are up to 0.3 m along each axis, masses are from 0.5 to 1.5 kg, and centers
+    of mass
+    are up to 0.15 m from the joint along each axis.
+
+    Args:
+        count: Number of links.
+        seed: Seed of the random numbers.
+        prismatic: Fraction of the joints that slide.
+        armature: Largest rotor inertia, kg m².
+
+    Raises:
+        ArgumentError: The number of links is not between 1 and the largest number that a robot may have.
+    """
     if not (is_whole(count) and 1 <= count <= MAX_LINKS):
         raise ArgumentError(f"a chain of {shown(count)} links; expected 1 or more, at most {MAX_LINKS}")
     random = np.random.default_rng((seed, count))

@@ -1,4 +1,4 @@
-"""Robots from files of any format, by their endings and content."""
+"""Parser selection by the ending and content of a robot's file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from dynagate.robot.urdf import read_urdf
 def read_file(
     path: str | PathLike[str], trust: bool, arguments: Mapping[str, str] | None, options: ReadingOptions
 ) -> RobotTree:
-    """Return the robot of a file. Arguments and errors are those of `Robot.from_file`; options: those that are set."""
+    """Return the robot of a file, with the arguments and errors of `Robot.from_file`. `options` holds the options that
+    are set.
+    """
     check_flags(trust=trust)
     if not isinstance(path, str | PathLike):
         raise ArgumentTypeError(f"path={path!r:.60}; expected the path of a robot's file")

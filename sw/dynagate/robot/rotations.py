@@ -1,6 +1,6 @@
-"""Rotations of a file that are right angles but for its decimals: made exact, and how far that turned them.
+"""Rounding of rotations in files to exact right angles, with a record of the largest correction.
 
-A file writes π/2 as 1.5708. What then is 3.7e-6 instead of 0 costs products in everything that is computed of it.
+A file may write π/2 as 1.5708. The entries of 3.7e-6 that should be 0 would then cost products in every algorithm.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import numpy.typing as npt
 Matrix = npt.NDArray[np.float64]
 
 NEAR = 2e-3
-"""rad: what is farther from a right angle is meant so. 3.14 is 1.6e-3 short of π, 1.57 8e-4 of π/2."""
+"""Largest distance from a right angle, rad, that is taken for a rounding error: 3.14 is 1.6e-3 from π, and 1.57 is 8e-4
+from π/2.
+"""
 
 NOISE = 1e-15
 """Largest rounding error of a zero in a product of rotations."""
@@ -24,10 +26,15 @@ QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
 
 
 class Rounding:
-    """Turns what is within this many radians of a right angle to it.
+    """Rounding of rotations to right angles within a given angle.
 
-    turned: the largest angle, in rad, by which a rotation or axis was turned. missed: by name of what has it, how far
-    from a right angle a rotation is that was left as it is though it is within NEAR.
+    Args:
+        within: Largest correction, rad.
+
+    Attributes:
+        turned: Largest correction that was applied, rad.
+        missed: By the name of a joint or body: the distance from a right angle, rad, that was within NEAR but not
+            corrected.
     """
 
     def __init__(self, within: float) -> None:
@@ -36,7 +43,7 @@ class Rounding:
         self.missed: dict[str, float] = {}
 
     def _rounds(self, off: float, where: str) -> bool:
-        """Whether what is off by this angle is to be turned; notes what is missed."""
+        """Return whether a distance from a right angle is to be corrected, and record it if it is not."""
         if off <= max(self.within, NOISE):
             return True
         if off <= NEAR:
@@ -44,20 +51,20 @@ class Rounding:
         return False
 
     def cos_sin(self, angle: float, where: str) -> tuple[float, float]:
-        """Exact where the angle is a multiple of a right angle or is taken for one."""
+        """Return cosine and sine of an angle, exact if the angle is a multiple of a right angle or rounded to one."""
         off = math.remainder(angle, math.pi / 2)
         if self._rounds(abs(off), where):
             return QUARTERS[round((angle - off) / (math.pi / 2)) % 4]
         return math.cos(angle), math.sin(angle)
 
     def from_rpy(self, angles: Sequence[float], where: str) -> Matrix:
-        """Roll, pitch and yaw about fixed axes."""
+        """Return the rotation (3, 3) for roll, pitch and yaw about fixed axes."""
         rounded = _from_rpy([self.cos_sin(angle, where) for angle in angles])
         self._note(_from_rpy([(math.cos(angle), math.sin(angle)) for angle in angles]), rounded)
         return self.rotation(rounded, where)
 
     def about(self, axis: Matrix, angle: float, where: str) -> Matrix:
-        """Return the rotation by an angle about a unit vector (Rodrigues)."""
+        """Return the rotation (3, 3) by an angle about a unit vector (Rodrigues' formula)."""
         x, y, z = axis
         cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
         exact, rounded = (
@@ -68,7 +75,7 @@ class Rounding:
         return self.rotation(rounded, where)
 
     def axis(self, vector: Matrix, where: str) -> Matrix:
-        """The unit vector, in a coordinate plane or on a coordinate axis where it is near to it."""
+        """Return the unit vector, moved into a coordinate plane or axis that is near it."""
         unit = vector / np.linalg.norm(vector)
         small = np.abs(unit) <= max(self.within, NOISE)
         rounded = np.where(small, 0.0, unit)
@@ -78,8 +85,10 @@ class Rounding:
         return rounded
 
     def rotation(self, matrix: Matrix, where: str) -> Matrix:
-        """The rotation, with its right angles made exact: all, or those of one axis that it leaves where it was or
-        takes to another. The result is a rotation to 1e-15."""
+        """Return a rotation (3, 3) with its right angles made exact: all of them, or those of one coordinate axis.
+
+        The result is a rotation to 1e-15.
+        """
         rounded = np.rint(matrix) + 0.0  # no zeros with a sign
         if not _is_rotation(rounded) or not self._rounds(_angle_between(matrix, rounded), where):
             i, j = np.unravel_index(np.argmax(np.abs(matrix)), (3, 3))
@@ -111,12 +120,12 @@ def _is_rotation(matrix: Matrix) -> bool:
 
 
 def _angle_between(a: Matrix, b: Matrix) -> float:
-    """rad, of two rotations; exact for small ones."""
+    """Return the angle between two rotations, rad, accurate for small angles."""
     return 2.0 * math.asin(min(float(np.linalg.norm(a - b)) / math.sqrt(8.0), 1.0))
 
 
 def _about_one_axis(matrix: Matrix, i: int, j: int) -> Matrix:
-    """The rotation near to this one that takes coordinate axis j to axis i or its opposite."""
+    """Return the nearest rotation that takes coordinate axis j to axis i or its opposite."""
     rounded = np.zeros((3, 3))
     rounded[i, j] = math.copysign(1.0, matrix[i, j])
     rows, columns = np.delete(np.arange(3), i), np.delete(np.arange(3), j)
@@ -129,7 +138,7 @@ def _about_one_axis(matrix: Matrix, i: int, j: int) -> Matrix:
 
 
 def matrix_of(quaternion: npt.NDArray[np.float64]) -> Matrix:
-    """The matrix (3, 3) of MuJoCo's (w, x, y, z)."""
+    """Return the rotation matrix (3, 3) of a quaternion (w, x, y, z) in MuJoCo's order."""
     w, x, y, z = quaternion / np.linalg.norm(quaternion)
     return np.array(
         [

@@ -1,7 +1,7 @@
-"""Read rotor inertias from the transmissions of a URDF file.
+"""Rotor inertias from the transmissions of a URDF file.
 
-Drake's files have <drake:rotor_inertia> and <drake:gear_ratio> in the <actuator> of a <transmission>; other files have
-<motorInertia> and ROS' <mechanicalReduction>. A joint resists with gear² times the inertia, as an armature does.
+Drake's files have <drake:rotor_inertia> and <drake:gear_ratio> in the <actuator> of a <transmission>. Other files have
+<motorInertia> and <mechanicalReduction>, as in ROS. A joint resists acceleration with gear² times the inertia.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROTORS = ("rotor_inertia", "rotorInertia", "motorInertia")
 """Elements of a rotor's inertia in kg m², without their prefix."""
 
 GEARS = ("gear_ratio", "mechanicalReduction")
-"""Elements of the rotations of a rotor per rotation of its joint, without their prefix. The first one counts."""
+"""Elements of the rotor's rotations per rotation of the joint, without their prefix. The first one found counts."""
 
 
 def armatures(root: Any, joints: Container[str]) -> tuple[dict[str, float], list[str]]:
@@ -27,7 +27,7 @@ def armatures(root: Any, joints: Container[str]) -> tuple[dict[str, float], list
         joints: Names of the file's joints.
 
     Raises:
-        RobotError: An inertia is negative, a gear ratio is 0, or one of them is no number.
+        RobotError: An inertia is negative, a gear ratio is 0, or one of them is not a number.
     """
     total: dict[str, float] = {}
     unread: list[str] = []
@@ -53,7 +53,7 @@ def armatures(root: Any, joints: Container[str]) -> tuple[dict[str, float], list
 
 
 def _gear(rotor: Any, transmission: Any, where: str) -> float:
-    """Return the gear ratio of a rotor: that of its actuator, or else of its transmission; 1 without a gear."""
+    """Return the gear ratio of a rotor, from its actuator or else from its transmission; 1 without a gear."""
     for tag in GEARS:
         for place in (rotor.getparent(), *transmission.findall("joint"), transmission):
             for part in place.iterchildren("*"):

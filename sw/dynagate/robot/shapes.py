@@ -1,4 +1,4 @@
-"""The shapes that a file gives its links for collisions."""
+"""Collision shapes of the links in a robot file."""
 
 from __future__ import annotations
 
@@ -28,39 +28,41 @@ from dynagate.robot.vectors import IDENTITY, Matrix3, Vector3, matrix3, vector3
 @explained
 @dataclass(frozen=True)
 class Shape:
-    """A body around its own frame's origin, on a link that moves.
-
-    link: that link's name. part: the link of the file whose shape it is, which may be bolted to it. kind: "box",
-    "sphere", "cylinder" or "capsule", these two along their own z. size: m; of a box its sides, else the radius and,
-    of a cylinder or capsule, the length without a capsule's caps. translation (m), rotation: pose in the link's frame.
-    """
+    """A collision shape on a moving link."""
 
     link: str
+    """Name of the moving link."""
     part: str
+    """Name of the link in the file that has the shape; it may be fixed to the moving link."""
     kind: str
+    """"box", "sphere", "cylinder" or "capsule". A cylinder and a capsule extend along z."""
     size: tuple[float, ...]
+    """Sizes in m: the edges of a box, else the radius and, for a cylinder or capsule, the length without caps."""
     translation: Vector3 = (0.0, 0.0, 0.0)
+    """Center (3,) in the moving link's frame, m."""
     rotation: Matrix3 = IDENTITY
+    """Rotation (3, 3) in the moving link's frame."""
 
 
 @explained
 def collision_shapes(
     path: str | PathLike[str], robot: Robot, parts: Sequence[str] | None = None, *, trust: bool = False
 ) -> tuple[Shape, ...]:
-    """Return the shapes that a file gives the links of a robot for collisions: <collision> of URDF, <geom> of MJCF.
+    """Return the collision shapes in a robot's file: <collision> in URDF, <geom> in MJCF.
 
     Args:
         path: The file that the robot was read from.
         robot: The robot.
-        parts: Names of the file's links or bodies to take; all that move unless given.
+        parts: Names of the file's links or bodies to include; all moving ones by default.
         trust: Accept MJCF, whose files MuJoCo opens.
 
     Returns:
-        The shapes in the file's order. A RobotWarning says how many meshes and other kinds are left out.
+        The shapes in the file's order. A RobotWarning reports how many meshes and other kinds are left out.
 
     Raises:
-        RobotError: The file cannot be read or is MJCF without `trust=True`, a part is none of its links or does not
-            move, or a shape has another kind than those of `Shape` or sizes that are not above 0.
+        RobotError: The file cannot be read or is MJCF without `trust=True`; a part is not a moving link of the file; or
+            a
+            shape has an unsupported kind or sizes that are not above 0.
         MissingExtraError: The file is MJCF, and MuJoCo is not installed.
     """
     path = path_of(path, "collision_shapes")
@@ -83,7 +85,7 @@ def collision_shapes(
 
 
 def _check_parts(parts: Sequence[str] | None, known: Sequence[str]) -> None:
-    """Raise RobotError if a part is not among the known links that move."""
+    """Raise RobotError if a name is not that of a moving link."""
     for part in parts or ():
         if part not in known:
             raise RobotError(f"no link '{part}' that moves{nearest(part, known)}; expected some of {list(known)}")
@@ -125,7 +127,7 @@ def _of_mjcf(path: Path, robot: Robot, parts: Sequence[str] | None) -> tuple[lis
 
 
 def _shape(collision: Any, robot: Robot, place: Frame) -> Shape | None:
-    """None for a mesh."""
+    """Return one collision shape, or None for a mesh."""
     where = f"a collision of link '{place.name}'"
     geometry = only(collision, "geometry", where)
     kinds = [] if geometry is None else [child.tag for child in geometry if isinstance(child.tag, str)]

@@ -1,6 +1,4 @@
-"""Read the terms that a MuJoCo model adds to its joints, and list those that are not rigid-body dynamics of a free
-tree.
-"""
+"""Terms that a MuJoCo model adds to its joints, and a list of the model's terms that are left out."""
 
 from __future__ import annotations
 
@@ -10,16 +8,25 @@ from typing import Any
 import numpy as np
 
 SHOWN = 4
+"""Largest number of names in a list."""
 
 EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain")
-"""MuJoCo's types of equality, in the order of their numbers. The first three are constraints here."""
+"""MuJoCo's types of equality in the order of their numbers."""
 
 KNOWN = 3
+"""Number of equality types, the first ones, that become constraints here."""
 
 
 class Terms:
-    """armature, damping (nv,): of each degree of freedom, as Joint has them. friction (nv,): Coulomb friction. gravity
-    (3,): m/s². left_out: all else of the model that acts on its joints, in words that name it."""
+    """Joint terms of a MuJoCo model.
+
+    Attributes:
+        armature: Rotor inertia of each degree of freedom (nv,), as in `Joint`.
+        damping: Damping of each degree of freedom (nv,), as in `Joint`.
+        friction: Coulomb friction of each degree of freedom (nv,).
+        gravity: Gravity (3,), m/s².
+        left_out: Descriptions of all other terms of the model that act on its joints.
+    """
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -34,8 +41,10 @@ class Terms:
         self.left_out = [*others, *self._rest(free)]
 
     def _off(self, name: str) -> bool:
-        """Whether the file's <flag> disables this. MuJoCo before 3.4 had one flag for all passive forces; frictionloss
-        and equality are constraints."""
+        """Return whether the file's <flag> disables a term.
+
+        MuJoCo before 3.4 had one flag for all passive forces. frictionloss and equality are constraints in MuJoCo.
+        """
         bits = self._model.constants.mjtDisableBit
         names = [name, *{"DAMPER": ["PASSIVE"], "SPRING": ["PASSIVE"]}.get(name, [])]
         names += ["CONSTRAINT"] if name in ("FRICTIONLOSS", "EQUALITY", "CONTACT") else []
@@ -43,13 +52,14 @@ class Terms:
         return bool(self._model.opt.disableflags & mask)
 
     def _free(self) -> np.ndarray:
-        """Which degrees of freedom are of free joints."""
+        """Return which degrees of freedom (nv,) belong to free joints."""
         free: np.ndarray = self._model.jnt_type[self._model.dof_jntid] == self._model.constants.mjtJoint.mjJNT_FREE
         return free
 
     def _add_actuators(self) -> list[str]:
-        """Adds armature and damping of actuators, times gear², to hinges and slides; names actuators on anything
-        else."""
+        """Add armature and damping of actuators, times gear², to hinges and slides. Return the names of other
+        actuators.
+        """
         model, constants = self._model, self._model.constants
         rotor, damper = (getattr(model, f"actuator_{name}", np.zeros(model.nu)) for name in ("armature", "damping"))
         drives = [constants.mjtTrn.mjTRN_JOINT, constants.mjtTrn.mjTRN_JOINTINPARENT]
@@ -70,6 +80,7 @@ class Terms:
         ]
 
     def _rest(self, free: np.ndarray) -> list[str]:
+        """Return descriptions of the remaining terms that are left out."""
         model = self._model
         joints = model.dof_jntid
         rotors = dict.fromkeys(joints[free & (model.dof_armature != 0.0)])
@@ -113,7 +124,7 @@ class Terms:
         return names
 
     def _uneven(self) -> list[str]:
-        """Return the joints whose limits of force differ in the two directions, with both limits."""
+        """Return the joints whose force limits differ in the two directions, with both limits."""
         model = self._model
         names = []
         for j in map(int, np.flatnonzero(model.jnt_actfrclimited & (model.jnt_actfrcrange.sum(axis=1) != 0.0))):
@@ -123,7 +134,7 @@ class Terms:
         return names
 
     def _with_mocap(self) -> list[int]:
-        """Return the equalities of bodies, in use here, of which one is moved by motion capture."""
+        """Return the active equalities of bodies in which motion capture moves one of the bodies."""
         model = self._model
         moved = []
         for k in range(0 if self.equality_off else model.neq):
@@ -133,7 +144,7 @@ class Terms:
         return moved
 
     def _tendons(self) -> list[str]:
-        """Each tendon, with what it does to the joints."""
+        """Return descriptions of the tendons and their effects on joints."""
         model = self._model
         kinds = ("armature", "stiffness", "damping", "frictionloss")
         names = []
@@ -148,7 +159,7 @@ class Terms:
 
 
 def _listed(what: str, names: Sequence[str]) -> list[str]:
-    """One text of what and the first names; none where there are no names."""
+    """Return one text with a title and the first names, or no text if there are no names."""
     if not names:
         return []
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
@@ -156,16 +167,16 @@ def _listed(what: str, names: Sequence[str]) -> list[str]:
 
 
 def is_constraint(model: Any, k: int) -> bool:
-    """Whether equality k is of bodies, sites or joints, and active in the beginning."""
+    """Return whether equality k is active and concerns bodies, sites or joints."""
     return bool(model.eq_type[k] < KNOWN and model.eq_active0[k])
 
 
 def why_not(model: Any, k: int) -> str:
-    """Equality k, which is no constraint here, and why."""
+    """Return a description of equality k, which is not supported, with the reason."""
     kind = EQUALITIES[model.eq_type[k]] if model.eq_type[k] < len(EQUALITIES) else "of another kind"
     return f"'{name_of(model, 'equality', k)}' ({kind if model.eq_type[k] >= KNOWN else 'not active'})"
 
 
 def name_of(model: Any, kind: str, number: int) -> str:
-    """The name of a model's object; its kind and number where the file gives none."""
+    """Return the name of an object in a model, or its kind and number if it has no name."""
     return getattr(model, kind)(number).name or f"{kind}_{number}"

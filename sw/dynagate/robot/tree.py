@@ -1,4 +1,4 @@
-"""The tree of links that a robot is: its data and what follows from their order."""
+"""The tree of links that a robot consists of: its data, and everything that follows from the order of links."""
 
 from __future__ import annotations
 
@@ -21,21 +21,30 @@ Tree = TypeVar("Tree", bound="RobotTree")
 
 @dataclass(frozen=True)
 class RobotTree:
-    """The data of a robot, as `Robot` explains them. Every part is checked when the tree is made.
+    """Data of a robot, as `Robot` documents it. Every part is checked when the tree is created.
 
     Raises:
-        RobotError: There is no link, links, frames or constraints are not as `Robot` says, or a number is not finite.
+        RobotError: There is no link, a link, frame or constraint is invalid, or a number is not finite.
     """
 
     name: str
+    """Name in the file."""
     links: tuple[Link, ...]
+    """Links, parents first."""
     gravity: Vector3 = field(default=STANDARD_GRAVITY)
+    """Acceleration of free fall in the base frame, m/s²."""
     rounding: float = field(default=0.0, compare=False, repr=False)
+    """Largest angle by which the parser corrected a rotation, rad."""
     frames: tuple[Frame, ...] = field(default=(), repr=False)
+    """Named frames in addition to the links."""
     constraints: tuple[Constraint, ...] = ()
+    """Constraints on frames and joints."""
     passive: tuple[str, ...] = ()
+    """Names of joints without a motor."""
     variable: tuple[str, ...] = ()
+    """Names of parameters that are inputs."""
     friction_speed: float = 0.0
+    """Smoothing speed of joint friction, rad/s or m/s; 0 for no friction."""
 
     def __post_init__(self) -> None:
         check_world(self.name, self.links, self.gravity, self.friction_speed)
@@ -47,29 +56,31 @@ class RobotTree:
         object.__setattr__(self, "variable", names_of("variable", self.variable))
 
     def frame(self, name: str) -> Frame:
-        """Return a link or a frame by its name. Raise RobotError, which lists the names, if there is none."""
+        """Return a link or frame by its name. Raise RobotError that lists the names if it does not exist."""
         return frame_of(self.name, self.links, self.frames, name)
 
     @property
     def undriven(self) -> list[int]:
-        """The places in v of joints that nothing drives: floating ones, and those of `passive`."""
+        """Indices in v of the joints without a motor: floating ones, and those of `passive`."""
         chosen = [v for joint, _, v in self.moving() if joint.type == "floating" or joint.name in self.passive]
         return [d for part in chosen for d in range(part.start, part.stop)]
 
     @property
     def constraint_rows(self) -> int:
-        """How many directions all constraints hold together."""
+        """Number of directions that all constraints fix together."""
         return sum(constraint.rows for constraint in self.constraints)
 
     @property
     def followers(self) -> tuple[str, ...]:
-        """The joints that mimic another, by name."""
+        """Names of the joints that mimic another one."""
         return tuple(link.joint.name for link in self.links if link.joint.mimic)
 
     def reach(self, joint: Joint) -> tuple[float | None, float | None]:
-        """Lower and upper limit of a joint, rad or m, no further than where the joints that mimic it reach theirs.
+        """Return the lower and upper limit of a joint, rad or m, with the limits of joints that mimic it taken into
+        account.
 
-        joint: one of the robot's. A limit that the file does not give is None."""
+        A limit that the file does not have is None.
+        """
         low, high = joint.lower, joint.upper
         for follower in self._following:
             mimic, own = follower.mimic, (follower.lower, follower.upper)
@@ -80,22 +91,26 @@ class RobotTree:
         return low, high
 
     def is_periodic(self, joint: Joint) -> bool:
-        """Whether a joint, one of the robot's, turns for ever and comes back to the same pose after each 2π rad: it is
-        continuous, no equality counts its turns, and joints that mimic it have no limits and make whole turns too."""
+        """Return whether a joint returns to the same pose after every 2π rad, without limits.
+
+        The joint, which must belong to this robot, must be continuous. No joint equality may count its rotations, and
+        joints that
+        mimic it must have no limits and whole multipliers.
+        """
         mimics = [link.joint for link in self.links if link.joint.mimic and link.joint.mimic.joint == joint.name]
         whole = all(m.kind.turning and m.mimic and float(m.mimic.multiplier).is_integer() for m in mimics)
         held = any(own.of_joints and joint.name in (own.frame, own.to) for own in self.constraints)
         return joint.kind.endless and self.reach(joint) == (None, None) and whole and not held
 
     def uncoupled(self: Tree) -> Tree:
-        """The robot with every joint that mimics another free."""
+        """Return the robot with every mimic joint free."""
         if not self.followers:
             return self
         links = [replace(link, joint=replace(link.joint, mimic=None)) for link in self.links]
         return replace(self, links=tuple(links))
 
     def check_uncoupled(self, what: str) -> None:
-        """Raises RobotError: joints mimic others, which what is named does not know."""
+        """Raise RobotError if joints mimic others. `what` names the feature that does not support this."""
         if self.followers:
             names = ", ".join(f"'{name}'" for name in self.followers)
             raise RobotError(
@@ -104,22 +119,24 @@ class RobotTree:
 
     @property
     def nq(self) -> int:
-        """Numbers in a configuration."""
+        """Number of numbers in a configuration."""
         return self._places[-1][1].stop if self._places else 0
 
     @property
     def nv(self) -> int:
-        """Degrees of freedom."""
+        """Number of degrees of freedom."""
         return self._places[-1][2].stop if self._places else 0
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """The joints in the order of q, v, torques and links: joint i moves link i. `slices` has their places in q and
-        v, where a joint that mimics another has none."""
+        """Names of the joints in the order of q, v, torques and links: joint i moves link i.
+
+        `slices` returns their indices in q and v; a mimic joint has none.
+        """
         return tuple(link.joint.name for link in self.links)
 
     def slices(self) -> Iterator[tuple[Link, slice, slice]]:
-        """Each link with its joint's places in q and in v."""
+        """Yield each link with its joint's slices of q and v."""
         return iter(self._places)
 
     @cached_property
@@ -134,11 +151,11 @@ class RobotTree:
 
     @cached_property
     def _following(self) -> tuple[Joint, ...]:
-        """The joints that mimic another."""
+        """The joints that mimic another one."""
         return tuple(link.joint for link in self.links if link.joint.mimic)
 
     def moving(self) -> Iterator[tuple[Joint, slice, slice]]:
-        """Each joint that has coordinates, not those that mimic others, with its places in q and in v."""
+        """Yield each joint that has coordinates, which excludes mimic joints, with its slices of q and v."""
         return iter(self._moving)
 
     @cached_property
@@ -146,7 +163,7 @@ class RobotTree:
         return tuple((link.joint, q, v) for link, q, v in self._places if link.joint.nv)
 
     def quaternions(self) -> list[slice]:
-        """The places of unit quaternions in q."""
+        """Return the slices of q that are unit quaternions."""
         return list(self._quaternions)
 
     @cached_property
@@ -155,12 +172,11 @@ class RobotTree:
 
     @property
     def parents(self) -> tuple[int, ...]:
-        """The parent of each link by its number, -1 for the base."""
+        """Index of each link's parent, -1 for the base."""
         return tuple(link.parent for link in self.links)
 
     def ancestors(self, i: int) -> list[int]:
-        """The links from the base to link i, both ends of the chain in order, i last. Raises RobotError: there
-        is no such link."""
+        """Return the links from the base to link i in order, i last. Raise RobotError if there is no such link."""
         chain: list[int] = []
         if not is_whole(i) or i < -1:
             raise RobotError(f"no link {shown(i)} of robot '{self.name}'; expected a whole number, -1 or more")
@@ -172,8 +188,12 @@ class RobotTree:
         return chain[::-1]
 
     def aligned(self: Tree) -> Tree:
-        """The same robot with every link frame turned so that its joint's axis is z and the joint frame is the link
-        frame at q = 0. Joint coordinates and torques are unchanged; the algorithms work on this form."""
+        """Return the same robot with every link frame rotated so that its joint axis is z.
+
+        The joint frame is then the link frame at q = 0. Joint coordinates and torques do not change. Algorithms use
+        this
+        form.
+        """
         turns: list[np.ndarray] = []
         links = []
         for link in self.links:

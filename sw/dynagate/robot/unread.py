@@ -1,4 +1,4 @@
-"""List what a URDF file has that this package does not read, so that one warning names it."""
+"""Search a URDF file for content that this package does not read, so that one warning lists it."""
 
 from __future__ import annotations
 
@@ -39,28 +39,34 @@ WITHOUT_DYNAMICS: dict[str, frozenset[str]] = {
     ),
     "joint": frozenset(["safety_controller", "calibration", "hardwareInterface"]),
 }
-"""Children that change no rigid-body dynamics: shapes, sensors, software limits and settings of simulators. Those of
-<gazebo> are searched for `SIMULATED`, and `dynagate.robot.rotors` reads transmissions."""
+"""Child elements without effect on rigid-body dynamics: shapes, sensors, software limits and settings of simulators.
+
+<gazebo> elements are searched for `SIMULATED`, and `dynagate.robot.rotors` reads transmissions.
+"""
 
 SETTINGS: dict[str, frozenset[str]] = {
     "joint": frozenset(["dont_collapse"]),
     "limit": frozenset(["command_effort", "current", "gear_velocity"]),
 }
-"""Attributes that change no rigid-body dynamics: limits of a motor, and what an importer merges."""
+"""Attributes without effect on rigid-body dynamics: limits of a motor, and settings of importers."""
 
 SIMULATED = ("joint", "springStiffness")
 """Elements in <gazebo> that stand for parts of the mechanism: joints that close loops, and springs unless they are 0.
-What only a simulation has, such as gravity that is off for one link, is no part of a robot."""
+
+Settings of the simulation, such as gravity that is off for one link, do not belong to the robot.
+"""
 
 LOOPS = ("constraint", "ball_constraint", "loop_joint", "linear_bushing_rpy")
-"""Local names of elements that close loops. `dynagate.robot.closures` takes those that it can read."""
+"""Local names of elements that close loops. `dynagate.robot.closures` removes the ones that it can read."""
 
 SHOWN = 4
+"""Largest number of names in a list."""
 VERSIONS = ("1", "1.0", "1.1", "1.2")
+"""Versions of URDF that are read without a remark."""
 
 
 def unread(root: Any) -> Iterator[str]:
-    """Yield what is not read in a file's <robot> element, in words with the names of the elements."""
+    """Yield descriptions of everything in a file's <robot> element that is not read, with the names of the elements."""
     if (version := root.get("version")) not in (None, *VERSIONS):
         yield f"version='{version}' is read as 1.2"
     attributes: dict[str, list[tuple[str, str]]] = {}
@@ -81,9 +87,9 @@ def unread(root: Any) -> Iterator[str]:
 
 
 def _left(element: Any, tag: str, name: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the tag, the attribute or "", and the link or joint of everything that is not read, from an element down.
+    """Yield everything that is not read, from an element down: its tag, its attribute or "", and its link or joint.
 
-    Elements with a prefix are extensions of other programs. Only those that close loops are yielded.
+    Elements with a prefix are extensions of other programs; only those that close loops are yielded.
     """
     known, children = READ[tag]
     for key, value in element.attrib.items():
@@ -106,7 +112,7 @@ def _left(element: Any, tag: str, name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _without_effect(element: Any, tag: str) -> bool:
-    """Return whether all numbers of an element are 0, or for gravity 1, so that it changes nothing."""
+    """Return whether all numbers of an element are 0, or 1 for gravity, so that it changes nothing."""
     text = (element.text or "").strip().lower()
     if tag == "gravity":
         return text in ("1", "true")
@@ -134,6 +140,6 @@ def _instead(tag: str) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names as one text, and how many more there are."""
     own = list(dict.fromkeys(names))
     return ", ".join(own[:SHOWN]) + (f" and {len(own) - SHOWN} more" if len(own) > SHOWN else "")

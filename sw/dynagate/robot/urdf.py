@@ -1,6 +1,6 @@
-"""URDF file -> Robot.
+"""The URDF parser: a URDF file becomes a tree of moving links.
 
-The XML is read in `markup`; what URDF means, with no silent defaults for what the dynamics depend on, is read here.
+`markup` parses the XML. This module interprets it, without silent defaults for anything that affects dynamics.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ from dynagate.robot.unread import listed, unread
 from dynagate.robot.vectors import STANDARD_GRAVITY, Matrix3, Vector3, matrix3, vector3, without_noise
 
 ROOT_JOINT = "root_joint"
-"""The joint of a floating base, named as Pinocchio names it; a number follows where the file has a joint so named."""
+"""Name of the joint of a floating base, as in Pinocchio. A number is appended if the file has a joint of this name."""
 
 WORLD = "world"
-"""The link that a file need not define: the base."""
+"""Name of the link that a file need not define: the base."""
 
 NOTHING: tuple[float, Vector3, Matrix3] = (0.0, (0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+"""Mass, center of mass and inertia of a massless link."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of `read_urdf`."""
+    """Options of `read_urdf`, which documents them."""
 
     floating_base: bool
     gravity: Vector3
@@ -73,26 +74,39 @@ def read_urdf(
     round_rotations: float = 1e-9,
     expanded: bytes | None = None,
 ) -> RobotTree:
-    """Read a robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
+    """Read a robot from a URDF file.
 
-    floating_base: the root link moves freely, by a floating joint called ROOT_JOINT, instead of being the base.
-    lock: joints to hold at a position (rad or m), by name, as if they were fixed there; a RobotWarning names a position
-    beyond the joint's limits. A joint that mimics another follows it (`Joint.mimic`), and stays where it is while the
-    other is held.
-    damping: whether joint damping that the file gives is modeled. ignore_friction: leave out Coulomb friction,
-    which acts with the force `Friction` only, as a RobotWarning says otherwise. allow_unphysical:
-    accept masses and inertias that no body has.
-    unlimited: joints without usable position limits have none, so that revolute ones are sampled from -π to π, and
-    velocity and effort limits that are negative or 0 count as not given. Infinite limits always do. lax: overlook
-    errors of the XML that lose nothing of the robot, as an undeclared prefix; they are listed in a RobotWarning.
-    round_rotations: rotations within this angle of a right one, in rad, are taken for it. Files write π/2 with ten
-    digits or so, and 5e-12 instead of 0 costs a multiplier. Where they write it with fewer, a RobotWarning says which
-    value would do; 0 takes the file at its word. `Robot.rounding` is the largest angle by which that turned anything.
-    expanded: what macros have made of the file, to read instead of it.
+    Links on fixed joints are merged into the link that carries them; links fixed to the base are dropped.
 
-    Raises RobotError: the file is missing, too large, not XML, or describes no tree of supported joints with
-    physical inertias. The text starts with the file's name and lists all that is wrong, by joint or link, with the
-    options that accept it.
+    Args:
+        path: The file.
+        floating_base: Whether the root link moves freely, by a floating joint named ROOT_JOINT, instead of being the
+            base.
+        gravity: Acceleration of gravity in the base frame, m/s².
+        lock: Positions of joints to lock, rad or m, by name. A RobotWarning lists positions outside the joint's limits.
+            A
+            mimic joint follows its leader and does not move if the leader is locked.
+        damping: Whether to read joint damping.
+        ignore_friction: Whether to leave out Coulomb friction. Otherwise a RobotWarning explains that friction acts
+            only
+            with `Robot.with_friction` or the force `Friction`.
+        allow_unphysical: Whether to accept masses and inertias that no rigid body has.
+        unlimited: Whether joints without usable position limits have none, so that revolute ones are sampled from -π to
+            π,
+            and velocity and effort limits that are negative or 0 are dropped. Infinite limits are always dropped.
+        lax: Whether to ignore XML errors that lose nothing of the robot, such as an undeclared prefix. A RobotWarning
+            lists
+            them.
+        round_rotations: Angle in rad within which rotations are rounded to right angles. Files write π/2 with ten or so
+            digits, and an entry of 5e-12 instead of 0 costs a multiplier. A RobotWarning suggests a value if a file has
+            fewer digits. 0 disables rounding. `Robot.rounding` is the largest correction.
+        expanded: Text to parse instead of the file's, after macros were expanded.
+
+    Raises:
+        RobotError: The file is missing, too large, not XML, or describes no tree of supported joints with physical
+            inertias.
+            The text starts with the file's name and lists all errors by joint or link, with the options that accept
+            them.
     """
     path = path_of(path, "from_urdf")
     check_reading(gravity, lock, round_rotations)
@@ -120,8 +134,8 @@ def read_urdf(
 
 
 def _near_right_angles(rounding: Rounding) -> str:
-    """Return the warning about rotations that are right angles except for the file's few decimals; empty if there
-    are none, or if rounding is off.
+    """Return the warning about rotations that miss right angles by a few decimals; empty without such rotations or if
+    rounding is off.
     """
     if not rounding.missed or rounding.within == 0.0:
         return ""
@@ -138,18 +152,23 @@ def _near_right_angles(rounding: Rounding) -> str:
 
 @dataclass
 class _Place:
-    """A link on the way down the tree. owner: index of the moving link that it sits on, -1 for the base. rotation,
-    translation: where it is there."""
+    """A link during the walk down the tree."""
 
     name: str
     joint: str | None
+    """Name of the joint that leads to the link; None for the root."""
     owner: int
+    """Index of the moving link that carries it, -1 for the base."""
     rotation: np.ndarray
+    """Rotation (3, 3) in that link's frame."""
     translation: np.ndarray
+    """Origin (3,) in that link's frame, m."""
 
 
 class _Reader:
-    """One file. What can be accepted by an option goes to `faults` and is read on as if it were."""
+    """Conversion of one file. Errors that an option accepts are recorded in `faults`, and reading continues as if it
+    was set.
+    """
 
     def __init__(self, root: Any, options: Options) -> None:
         self.options = options
@@ -176,7 +195,9 @@ class _Reader:
         self.zero: dict[str, list[str]] = {}  # kind of a limit that is 0 -> joints
 
     def _imply_world(self, root: Any) -> bool:
-        """The link that Drake's files take for granted, where the base is fixed and some joint has it as its parent."""
+        """Return whether the base is an undefined link "world", as in Drake's files: some joint has it as its
+        parent.
+        """
         parents = {parent.get("link") for parent in root.iterfind("joint/parent")}
         if self.options.floating_base or WORLD not in parents or WORLD in self.link_elements:
             return False
@@ -261,7 +282,7 @@ class _Reader:
         return tuple(constraints)
 
     def _tree(self) -> tuple[str, dict[str, list[str]]]:
-        """The root link, and per link the joints below it. Raises RobotError where they are no tree."""
+        """Return the root link, and the joints below each link. Raise RobotError if they do not form a tree."""
         if not self.link_elements:
             raise RobotError("has no <link>; expected at least one")
         unknown = [name for name in self.options.lock if name not in self.joint_elements]
@@ -299,14 +320,14 @@ class _Reader:
         return str(name)
 
     def _root_joint(self) -> str:
-        """A name that no joint of the file has."""
+        """Return a name for the floating joint that no joint of the file has."""
         name, k = ROOT_JOINT, 1
         while name in self.joint_elements:
             name, k = f"{ROOT_JOINT}_{k + 1}", k + 1
         return name
 
     def _walk(self, top: str, children: dict[str, list[str]]) -> None:
-        """Depth first, so that a chain's links are numbered one after another."""
+        """Visit all links depth first, so that a chain's links are numbered consecutively."""
         seen = set()
         stack = [_Place(top, None, len(self.links) - 1, np.eye(3), np.zeros(3))]
         while stack:
@@ -328,7 +349,7 @@ class _Reader:
             raise RobotError(f"links {_some(unreached)} form a loop away from the root '{top}'; expected a tree")
 
     def _pass(self, place: _Place, name: str) -> None:
-        """Through a joint: a moving one begins a link, by which the place is then; a fixed one's link is merged."""
+        """Continue behind a joint: a moving joint begins a link, and the link behind a fixed joint is merged."""
         element = self.joint_elements[name]
         kind = attribute(element, "type", f"joint '{name}'")
         mimic = None if kind == "fixed" else self._followed(name, kind)
@@ -348,12 +369,14 @@ class _Reader:
                 self._merge(place)
 
     def _frame(self, place: _Place) -> None:
-        """The name of a fixed link, where it is on what carries it."""
+        """Add a frame with the name of a link that is fixed to another one."""
         pose = matrix3(place.rotation), vector3(without_noise(place.translation))
         self.frames.append(Frame(place.name, place.owner, *pose))
 
     def _followed(self, name: str, kind: str) -> Mimic | float | None:
-        """How a moving joint follows another, or where that leaves it; at 0 where nothing else accepts the joint."""
+        """Return how a moving joint follows another one, or the position where it is locked; 0 if only locking accepts
+        it.
+        """
         _check_type(name, kind)
         try:
             mimic = followed(name, self.joint_elements, self.options.lock)
@@ -367,7 +390,7 @@ class _Reader:
         return mimic
 
     def _held(self, element: Any, name: str, kind: str, mimic: Mimic | None) -> float | None:
-        """Return the position at which a moving joint is locked: by the option, or because only one position is
+        """Return the position at which a moving joint is locked, by the option or because only one position is
         possible.
         """
         if kind == "fixed" or mimic is not None:
@@ -388,7 +411,7 @@ class _Reader:
         return position
 
     def _check_held(self, element: Any, where: str, kind: str, position: float) -> None:
-        """Note a position that the joint does not reach, such as one in degrees."""
+        """Record a position outside the joint's limits, such as one in degrees."""
         if not kind_of(kind).limited:
             return
         with suppress(RobotError):  # limits that cannot be read do not matter here
@@ -401,7 +424,7 @@ class _Reader:
                 self.outside.append(f"{where} is held at {position:g} {unit}, beyond its limits [{lower:g}, {upper:g}]")
 
     def _turn_held(self, place: _Place, element: Any, name: str, kind: str, position: float) -> None:
-        """To where the link below a held joint is."""
+        """Move to the pose of the link below a locked joint."""
         if not kind_of(kind).single:
             raise RobotError(
                 f"joint '{name}' is {kind} and has no single position to lock it at; make it fixed in the file"
@@ -447,7 +470,7 @@ class _Reader:
         )
 
     def _range(self, element: Any, limit: Any, name: str, kind: str) -> tuple[float | None, float | None]:
-        """Position limits, None where the joint has none. A joint that mimics another needs none of its own."""
+        """Return the position limits, None if the joint has none. A mimic joint needs no limits."""
         where = f"joint '{name}'"
         if limit is None or limit.get("lower") is None or limit.get("upper") is None:
             text = f"{where} is {kind} but has no <limit lower= upper=>"
@@ -467,7 +490,7 @@ class _Reader:
         return None, None
 
     def _resistance(self, element: Any, where: str, name: str) -> float:
-        """Damping or friction of a joint, 0 where it is left out."""
+        """Return the damping or friction of a joint, 0 if it is left out."""
         dynamics = only(element, "dynamics", where)
         value = 0.0 if dynamics is None or not dynamics.get(name) else number(dynamics, name, where)
         if self.options.ignore_friction if name == "friction" else not self.options.damping:
@@ -480,7 +503,7 @@ class _Reader:
         return value
 
     def _axis(self, element: Any, where: str) -> np.ndarray:
-        """Unit vector; (1, 0, 0) where the file gives none, as URDF says."""
+        """Return the unit vector of a joint's axis; (1, 0, 0) if the file has none, as URDF defines."""
         child = only(element, "axis", where)
         axis = np.array([1.0, 0.0, 0.0]) if child is None else numbers(child, "xyz", where, 3)
         if float(np.linalg.norm(axis)) < 1e-9:
@@ -488,7 +511,7 @@ class _Reader:
         return self.rounding.axis(axis, where)
 
     def _link(self, name: str, owner: int, joint: Joint) -> None:
-        """A moving link with its own (mass, center of mass, inertia about it); zeros where it is a mere frame."""
+        """Add a moving link with its mass, center of mass and inertia; zeros if it only carries a frame."""
         mass, com, inertia = NOTHING
         with _Collected(self):
             inertial = only(self.link_elements[name], "inertial", f"link '{name}'")
@@ -498,7 +521,7 @@ class _Reader:
         self.links.append(Link(name, owner, joint, mass, com, inertia))
 
     def _merge(self, place: _Place) -> None:
-        """The body of a fixed link, into the moving link that it is bolted to."""
+        """Merge the body of a fixed link into the moving link that carries it."""
         with _Collected(self):
             inertial = only(self.link_elements[place.name], "inertial", f"link '{place.name}'")
             if inertial is None:
@@ -526,8 +549,10 @@ class _Reader:
         return mass, com, rotation @ inertia @ rotation.T
 
     def _check_masses(self) -> None:
-        """Bodies must be possible, and a link without mass moves only what is below it: frames between the axes of one
-        joint are made so."""
+        """Check that bodies are physical and that a massless link moves some mass below it.
+
+        Massless links connect the axes of a joint that has several.
+        """
         moved = self._moved()
         if self.links and not any(moved) and not self.unread:
             self.faults.add(
@@ -555,7 +580,7 @@ class _Reader:
                     self.faults.add(text, lock={link.joint.name: 0.0})
 
     def _moved(self) -> list[bool]:
-        """Per link, whether it or one beyond it has a mass or an inertia."""
+        """Return, for each link, whether it or a link below it has a mass or an inertia."""
         moved = [link.mass != 0.0 or bool(np.any(link.inertia)) for link in self.links]
         for i, link in reversed(list(enumerate(self.links))):
             if link.parent >= 0:
@@ -564,7 +589,7 @@ class _Reader:
 
 
 class _Collected:
-    """Record an error that no option accepts, and continue reading."""
+    """Context that records a RobotError which no option accepts, so that reading continues."""
 
     def __init__(self, reader: _Reader) -> None:
         self._reader = reader

@@ -1,4 +1,4 @@
-"""Checks of a robot's parts against each other. None of them changes what a caller passed."""
+"""Checks of a robot's parts against each other. No check changes what a caller passed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynagate.robot.vectors import Vector3, vector3
 
 
 def check_world(name: str, links: Sequence[Link], gravity: Vector3, friction_speed: float) -> None:
-    """Raise RobotError if a robot has an unprintable name, no links, or gravity or a friction speed of other kinds."""
+    """Raise RobotError if a robot has an unprintable name, no links, or an invalid gravity or friction speed."""
     if not name.isprintable():
         raise RobotError(f"robot {name!r}: {UNPRINTABLE}")
     if not len(links):
@@ -31,7 +31,7 @@ def check_world(name: str, links: Sequence[Link], gravity: Vector3, friction_spe
 
 
 def check_links(links: Sequence[Link]) -> None:
-    """Raise RobotError if a link or its joint is not as `Link` and `Joint` say."""
+    """Raise RobotError if a link or its joint has an invalid field."""
     for index, link in enumerate(links):
         _check_link(index, link)
         if link.joint.mimic is not None:
@@ -39,7 +39,7 @@ def check_links(links: Sequence[Link]) -> None:
 
 
 def _check_link(index: int, link: Link) -> None:
-    """Raise RobotError if a link or its joint is not as their classes say. index: the number of the link."""
+    """Raise RobotError if link number `index` or its joint has an invalid field."""
     for kind, name in (("link", link.name), ("joint", link.joint.name)):
         if not name.isprintable():
             raise RobotError(f"{kind} {name!r}: {UNPRINTABLE}")
@@ -64,7 +64,7 @@ def _check_link(index: int, link: Link) -> None:
 
 
 def _check_entries(link: Link) -> None:
-    """Raise RobotError if an entry of a link or its joint is no number, or an array of another shape."""
+    """Raise RobotError if a field of a link or its joint is not a number, or is an array of another shape."""
     joint = link.joint
     for label, value, shape in (
         (f"joint '{joint.name}' has a translation that", joint.translation, (3,)),
@@ -82,7 +82,7 @@ def _check_entries(link: Link) -> None:
 
 
 def _check_mimic(links: Sequence[Link], joint: Joint, mimic: Mimic) -> None:
-    """Raise RobotError if a joint follows one that it cannot follow, or by numbers of no gear."""
+    """Raise RobotError if a joint cannot follow the joint that it mimics, or the multiplier or offset is invalid."""
     if not joint.kind.single:
         raise RobotError(
             f"joint '{joint.name}' is {joint.type}; expected one of {', '.join(single_kinds())} to mimic another"
@@ -109,13 +109,13 @@ def _check_mimic(links: Sequence[Link], joint: Joint, mimic: Mimic) -> None:
 
 
 def check_frames(links: Sequence[Link], frames: Sequence[Frame]) -> None:
-    """Raise RobotError if a frame is not as `Frame` says."""
+    """Raise RobotError if a frame has an invalid field."""
     for frame in frames:
         check_frame(links, frame)
 
 
 def check_frame(links: Sequence[Link], frame: Frame) -> None:
-    """Raise RobotError if a frame is on no link of these, or has no pose."""
+    """Raise RobotError if a frame is on a link that does not exist, or has no pose."""
     if not frame.name.isprintable():
         raise RobotError(f"frame {frame.name!r}: {UNPRINTABLE}")
     if not -1 <= frame.link < len(links):
@@ -130,9 +130,13 @@ def check_frame(links: Sequence[Link], frame: Frame) -> None:
 
 
 def frame_of(robot: str, links: Sequence[Link], frames: Sequence[Frame], name: str) -> Frame:
-    """Return a link or a frame by its name. Raise RobotError, which lists the names, if there is none.
+    """Return a link or frame by its name. Raise RobotError that lists the names if it does not exist.
 
-    robot: name of the robot, for the error.
+    Args:
+        robot: Name of the robot, for the error.
+        links: Links of the robot.
+        frames: Frames of the robot.
+        name: Name of the link or frame.
     """
     for i, link in enumerate(links):
         if link.name == name:
@@ -147,9 +151,13 @@ def frame_of(robot: str, links: Sequence[Link], frames: Sequence[Frame], name: s
 def checked_constraints(
     robot: str, links: Sequence[Link], frames: Sequence[Frame], constraints: Sequence[Constraint]
 ) -> tuple[Constraint, ...]:
-    """Return the constraints with normals of length 1. Raise RobotError if one is not as `Constraint` says.
+    """Return the constraints with normals of length 1. Raise RobotError if a constraint is invalid.
 
-    robot: name of the robot, for errors.
+    Args:
+        robot: Name of the robot, for errors.
+        links: Links of the robot.
+        frames: Frames of the robot.
+        constraints: Constraints to check.
     """
     _check_rows(robot, constraints)
     checked: list[Constraint] = []
@@ -173,7 +181,7 @@ def checked_constraints(
 
 
 def _check_rows(robot: str, constraints: Sequence[Constraint]) -> None:
-    """Raise RobotError if the constraints have too many rows. Their kinds are not checked yet."""
+    """Raise RobotError if the constraints fix too many directions. Their kinds are not checked yet."""
     rows = sum(CONSTRAINT_ROWS.get(each.kind, 1) if isinstance(each.kind, str) else 1 for each in constraints)
     if rows > MAX_CONSTRAINT_ROWS:
         raise RobotError(
@@ -183,7 +191,7 @@ def _check_rows(robot: str, constraints: Sequence[Constraint]) -> None:
 
 
 def _check_names(robot: str, constraint: Constraint) -> None:
-    """Raise RobotError if what a constraint holds, or its kind, is no text."""
+    """Raise RobotError if a name or the kind of a constraint is not a text."""
     for what in ("frame", "kind", "to"):
         name = getattr(constraint, what)
         if not isinstance(name, str):
@@ -191,7 +199,7 @@ def _check_names(robot: str, constraint: Constraint) -> None:
 
 
 def _check_gains(constraint: Constraint) -> None:
-    """Raise RobotError if a gain of a constraint is negative, not finite, or a compliance that rounding loses."""
+    """Raise RobotError if a gain of a constraint is negative or not finite, or a compliance is lost in rounding."""
     for what in ("stiffness", "damping", "compliance", "moment_compliance"):
         if getattr(constraint, what) is None:
             continue
@@ -201,7 +209,9 @@ def _check_gains(constraint: Constraint) -> None:
 
 
 def _of_joints(robot: str, links: Sequence[Link], equality: Constraint) -> Constraint:
-    """Return an equality of joints with its polynomial as a tuple. Raise RobotError if it cannot hold them."""
+    """Return an equality of joints with its polynomial as a tuple. Raise RobotError if the joints cannot be
+    constrained.
+    """
     for name in (equality.frame, equality.to) if equality.to else (equality.frame,):
         joints = [link.joint for link in links if link.joint.name == name]
         if not joints:
@@ -225,7 +235,7 @@ def _of_joints(robot: str, links: Sequence[Link], equality: Constraint) -> Const
 
 
 def _check_places(robot: str, links: Sequence[Link], frames: Sequence[Frame], constraint: Constraint) -> None:
-    """Raise RobotError if a contact or loop is of an unknown kind, or holds frames that it cannot hold."""
+    """Raise RobotError if a contact or loop has an unknown kind, or frames that cannot be constrained."""
     kinds = LOOPS if constraint.to else CONTACTS
     if constraint.kind not in kinds:
         raise RobotError(f"{constraint.text} is of kind '{constraint.kind}'; expected one of {', '.join(kinds)}")
@@ -241,7 +251,9 @@ def _check_places(robot: str, links: Sequence[Link], frames: Sequence[Frame], co
 
 
 def _with_unit_normal(constraint: Constraint) -> Constraint:
-    """Return a constraint with its normal brought to length 1. Raise RobotError if its geometry is of another kind."""
+    """Return a constraint with its normal scaled to length 1. Raise RobotError if its geometry does not fit its
+    kind.
+    """
     size = math.hypot(*numbers(f"{constraint.text} has normal ", constraint.normal, (3,), FINITE, RobotError))
     if not size > 0.0:
         raise RobotError(f"{constraint.text} has normal {constraint.normal}; expected three finite numbers, not all 0")
@@ -259,7 +271,7 @@ def _with_unit_normal(constraint: Constraint) -> Constraint:
 
 
 def check_passive(robot: str, links: Sequence[Link], passive: Sequence[str]) -> None:
-    """Raise RobotError if a name in `passive` is of no joint that has coordinates, or is there twice."""
+    """Raise RobotError if a name in `passive` is repeated or does not belong to a joint with coordinates."""
     moving = {link.joint.name for link in links if link.joint.nv}
     for name in passive:
         if name not in moving:

@@ -1,7 +1,7 @@
-"""Parameters of a robot that are inputs of its functions instead of constants: `Robot.with_variable`.
+"""Parameters of a robot that are inputs of its functions instead of constants (`Robot.with_variable`).
 
 A variable parameter has a name, such as "forearm.mass", and becomes one input of every function. A name with * stands
-for several parameters of one kind and becomes one input that stacks them. `KINDS` is the table of what can vary.
+for several parameters of one kind, which become one stacked input. `KINDS` lists the parameters that can vary.
 """
 
 from __future__ import annotations
@@ -31,28 +31,30 @@ GRAVITY = "gravity"
 GROUND_FRICTION = "ground.friction"
 
 DEFAULT_GROUND_FRICTION = 0.8
-"""Friction coefficient of the ground in laws of contact that set none."""
+"""Friction coefficient of the ground for contact laws that set none."""
 
 LONGEST = 200
 """Largest number of characters in the name of an input."""
 
 UNCHECKED = "unchecked"
-"""Kind of an input whose numbers have no check, because the robot's own numbers are those of no body."""
+"""Kind of an input whose numbers are not checked, because the robot's own numbers are unphysical."""
 
 WITH_MASS = (INERTIAL, MASS, COM, INERTIA)
 """Kinds that only links with mass have."""
 
 COUNT = 10
-"""Inertial parameters of a link."""
+"""Number of inertial parameters of a link."""
 
 MOMENTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 """Entries of a symmetric matrix in the order xx, xy, yy, xz, yz, zz."""
 
 ROUNDED = 1e-3
-"""Part of a body's second moment by which an inertia may miss the triangle inequality: files round their numbers."""
+"""Fraction of a body's second moment by which an inertia may violate the triangle inequality, because files round
+numbers.
+"""
 
 CANCELLED = 1e-6
-"""Part of the second moment about the link's origin that float32 numbers may lose when it moves to the center."""
+"""Fraction of the second moment about the link's origin that float32 may lose when moved to the center of mass."""
 
 
 def _moments(link: Link) -> Array:
@@ -77,7 +79,7 @@ def quaternion_of(rotation: Any) -> Array:
 
 
 def _pose(robot: RobotTree, place: int) -> Array:
-    """Return position and quaternion (7,) of a joint's placement or a frame. place: as in `Variable.owners`."""
+    """Return the position and quaternion (7,) of a joint or frame. `place` is an index as in `Variable.owners`."""
     if place < len(robot.links):
         joint = robot.links[place].joint
         return np.array([*joint.translation, *quaternion_of(joint.rotation)])
@@ -86,8 +88,12 @@ def _pose(robot: RobotTree, place: int) -> Array:
 
 
 def _is_positive(second: Sequence[Array], slack: Array) -> Array:
-    """Return whether symmetric matrices (n,) are positive definite. second: entries xx, xy, yy, xz, yz, zz, (n,) each.
-    slack: what the diagonal may miss (n,)."""
+    """Return whether symmetric matrices (n,) are positive definite.
+
+    Args:
+        second: Entries xx, xy, yy, xz, yz, zz, (n,) each.
+        slack: Value (n,) that is added to the diagonal first.
+    """
     xx, xy, yy, xz, yz, zz = second
     xx, yy, zz = xx + slack, yy + slack, zz + slack
     minor = xx * yy - xy * xy
@@ -96,6 +102,7 @@ def _is_positive(second: Sequence[Array], slack: Array) -> Array:
 
 
 def _is_body(values: Array) -> Array:
+    """Return whether ten inertial parameters (n, 10) belong to rigid bodies."""
     mass, *rest = np.ascontiguousarray(values.T)
     first, (xx, xy, yy, xz, yz, zz) = rest[:3], rest[3:]
     half, (x, y, z) = 0.5 * (xx + yy + zz), (h / mass for h in first)
@@ -106,10 +113,12 @@ def _is_body(values: Array) -> Array:
 
 
 def _is_payload(values: Array) -> Array:
+    """Return whether inertial parameters (n, 10) belong to rigid bodies or are all 0."""
     return _is_body(values) | (values == 0.0).all(axis=1)
 
 
 def _is_inertia(values: Array) -> Array:
+    """Return whether six moments (n, 6) are the inertia of rigid bodies."""
     xx, xy, yy, xz, yz, zz = np.ascontiguousarray(values.T)
     half = 0.5 * (xx + yy + zz)
     return _is_positive((half - xx, -xy, half - yy, -xz, -yz, half - zz), ROUNDED * np.maximum(half, 0.0))
@@ -117,31 +126,28 @@ def _is_inertia(values: Array) -> Array:
 
 @dataclass(frozen=True)
 class ParameterKind:
-    """A kind of parameter.
-
-    Attributes:
-        owner: What has it: LINK, JOINT, PLACE or WORLD.
-        shape: Of the numbers of one owner.
-        value: The numbers in a robot, (robot, number of the owner) -> (*shape).
-        text: The numbers in words, with their unit.
-        stacked: Name of the input that holds those of all owners.
-        accepted: Which of some numbers (n, *shape) are possible (n,); None if all finite ones are.
-        expected: The possible numbers in words, for errors.
-        unit: Where the unit quaternion begins; None without one.
-    """
+    """A kind of parameter that can vary."""
 
     owner: str
+    """Part that has the parameter: LINK, JOINT, PLACE or WORLD."""
     shape: tuple[int, ...]
+    """Shape of the numbers of one owner."""
     value: Callable[[RobotTree, int], Array]
+    """Function of a robot and an owner's index that returns the robot's own numbers, (*shape)."""
     text: str
+    """Description of the numbers, with their unit."""
     stacked: str
+    """Name of the input that stacks the numbers of all owners."""
     accepted: Callable[[Array], Array] | None = None
+    """Function that returns which of some numbers (n, *shape) are valid (n,); None if all finite ones are."""
     expected: str = ""
+    """Description of valid numbers, for errors."""
     unit: int | None = None
+    """Index of a unit quaternion's first number; None without a quaternion."""
 
     @property
     def size(self) -> int:
-        """Return how many numbers one owner has."""
+        """Number of numbers that one owner has."""
         return int(np.prod(self.shape, dtype=int))
 
 
@@ -247,8 +253,9 @@ OF_WORLD = {
     GRAVITY: lambda robot: {link.name for link in robot.links},
     GROUND_FRICTION: lambda robot: {f"{link.joint.name}.{FRICTION}" for link in robot.links},
 }
-"""Kinds of the robot's surroundings, whose names are complete, and the parameters of a robot that such a name would
-mean first."""
+"""Parameters of the robot's surroundings by their complete names -> parts of a robot with the same name, which take
+precedence.
+"""
 
 CLASHES = (
     {INERTIAL, MASS},
@@ -257,31 +264,31 @@ CLASHES = (
     {PLACEMENT, POSITION},
     {PLACEMENT, ROTATION},
 )
-"""Kinds that hold the same numbers of one owner."""
+"""Sets of kinds that share numbers of one owner, so that only one of them can vary."""
 
 
 class Variable(NamedTuple):
-    """A parameter that is an input, or several of one kind that are one input.
-
-    name: as the user wrote it. kind: a key of `KINDS`. owners: numbers of links or joints in the order of the robot's
-    links; a frame has the number of links more than its place among the frames. input: name of the input. stacked:
-    whether the input has a first axis for the owners.
-    """
+    """A parameter that is an input, or several parameters of one kind that are one input."""
 
     name: str
+    """Name as the user wrote it."""
     kind: str
+    """A key of `KINDS`."""
     owners: tuple[int, ...]
+    """Indices of links or joints in the robot's order. A frame has the number of links plus its own index."""
     input: str
+    """Name of the input."""
     stacked: bool
+    """Whether the input has a first axis for the owners."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the shape of the input for one sample."""
+        """Shape of the input for one sample."""
         return (len(self.owners), *KINDS[self.kind].shape) if self.stacked else KINDS[self.kind].shape
 
     @property
     def unit_vectors(self) -> tuple[tuple[int, int], ...]:
-        """Return begin and end of the unit quaternions among the entries."""
+        """First and end index of each unit quaternion among the entries."""
         kind = KINDS[self.kind]
         if kind.unit is None:
             return ()
@@ -289,13 +296,15 @@ class Variable(NamedTuple):
         return tuple((start, start + 4) for start in starts)
 
     def value(self, robot: RobotTree) -> Array:
-        """Return the numbers that the robot itself has, in the shape of the input."""
+        """Return the robot's own numbers in the shape of the input."""
         kind = KINDS[self.kind]
         return np.stack([kind.value(robot, i) for i in self.owners]).reshape(self.shape)
 
     def checked_kind(self, robot: RobotTree) -> str:
-        """Return the kind that the numbers of this input are checked by: UNCHECKED where the robot's own would fail,
-        which it was read with `allow_unphysical=True`."""
+        """Return the kind that defines the checks of this input.
+
+        It is UNCHECKED if the robot's own numbers are invalid and the robot was read with `allow_unphysical=True`.
+        """
         accepted = KINDS[self.kind].accepted
         own = self.value(robot).reshape(len(self.owners), *KINDS[self.kind].shape)
         with np.errstate(all="ignore"):
@@ -303,12 +312,14 @@ class Variable(NamedTuple):
 
 
 def wrong_entry(kind: str, flat: Array) -> tuple[int, int, int, str] | None:
-    """Return the first set of numbers that a parameter cannot have: its sample, first entry and size, and the expected
-    numbers in words. Return None if there is no such set.
+    """Return the first invalid set of numbers of a parameter, or None.
 
     Args:
         kind: A key of `KINDS`, or UNCHECKED.
         flat: Numbers of an input (batch, entries).
+
+    Returns:
+        The sample, the first entry, the size, and a description of valid numbers.
     """
     row = KINDS.get(kind)
     if row is None or row.accepted is None or not flat.size:
@@ -326,7 +337,7 @@ def variables_of(robot: RobotTree) -> tuple[Variable, ...]:
     """Return the variable parameters of a robot, in the order of `Robot.variable`.
 
     Raises:
-        RobotError: The robot has no such parameter, a parameter is there twice, or two inputs would have one name.
+        RobotError: The robot has no such parameter, a parameter is repeated, or two inputs would have the same name.
     """
     variables: list[Variable] = []
     for name in robot.variable:
@@ -338,6 +349,7 @@ def variables_of(robot: RobotTree) -> tuple[Variable, ...]:
 
 
 def _variable(robot: RobotTree, name: str) -> Variable:
+    """Return one variable parameter by its name."""
     if name in OF_WORLD and name not in OF_WORLD[name](robot):
         return Variable(name, name, (0,), KINDS[name].stacked, False)
     owner, dot, kind = name.rpartition(".")
@@ -365,7 +377,7 @@ def _variable(robot: RobotTree, name: str) -> Variable:
 
 
 def _owners(robot: RobotTree, what: str, name: str) -> list[int]:
-    """Return the numbers of the links, joints or frames that a name, or a pattern with *, means."""
+    """Return the indices of the links, joints or frames that match a name or a pattern with *."""
     names = [link.name if what == LINK else link.joint.name for link in robot.links]
     if "*" in name:  # frames vary one by one
         return [i for i, each in enumerate(names) if fnmatchcase(each, name.replace("[", "[[]"))]
@@ -375,15 +387,18 @@ def _owners(robot: RobotTree, what: str, name: str) -> list[int]:
 
 
 def _in_group(robot: RobotTree, kind: str, i: int) -> bool:
-    """Return whether a link or joint is one of a group: not a link without mass, nor a joint that leaves all directions
-    free, on which nothing acts and whose placement nothing needs."""
+    """Return whether a link or joint belongs to a group that a pattern selects.
+
+    Links without mass do not, and floating joints do not either, because nothing acts on them and nothing needs their
+    pose.
+    """
     if KINDS[kind].owner == LINK:
         return kind not in WITH_MASS or robot.links[i].mass > 0.0
     return not robot.links[i].joint.kind.free
 
 
 def _input(owner: str, kind: str) -> str:
-    """Return the name of an input for these owners: letters, digits and _ only."""
+    """Return the name of an input for these owners, with letters, digits and _ only."""
     row = KINDS[kind]
     clean = re.sub(r"\W+", "_", owner.replace("*", ""), flags=re.ASCII).strip("_" if "*" in owner else "")
     if "*" in owner:
@@ -409,7 +424,7 @@ def _check_apart(robot: RobotTree, own: Variable, other: Variable) -> None:
 
 
 def _unknown(robot: RobotTree, name: str, kind: str) -> str:
-    """Return the text of the error for a name that is no parameter's."""
+    """Return the text of the error for a name that is not a parameter."""
     links = [link.name for link in robot.links]
     if kind:
         kinds = [each for each in KINDS if each not in (INERTIAL, *OF_WORLD)]
@@ -437,13 +452,13 @@ def _no_owner(robot: RobotTree, name: str, what: str, owner: str) -> str:
 
 
 def check_constant(robot: RobotTree, what: str, kinds: Sequence[str] = (), owner: int | None = None) -> None:
-    """Raise RobotError if a robot has variable parameters that a form cannot take as inputs.
+    """Raise RobotError if a robot has variable parameters that an algorithm does not support as inputs.
 
     Args:
         robot: The robot.
-        what: The form in words, for the error.
-        kinds: Kinds of parameters that the form cannot take; all unless given.
-        owner: The link whose parameters it cannot take; all unless given.
+        what: Description of the algorithm, for the error.
+        kinds: Kinds of parameters that the algorithm does not support; all by default.
+        owner: Index of the link whose parameters it does not support; all links by default.
     """
     names = [
         f"'{variable.name}'"
@@ -458,7 +473,7 @@ def check_constant(robot: RobotTree, what: str, kinds: Sequence[str] = (), owner
 
 
 def check_inputs(robot: RobotTree, inputs: Sequence[str]) -> None:
-    """Raise RobotError if a variable parameter would have the name of another input. inputs: names of those."""
+    """Raise RobotError if a variable parameter would have the name of another input in `inputs`."""
     for variable in variables_of(robot):
         if variable.input in inputs:
             raise RobotError(

@@ -1,4 +1,4 @@
-"""Vectors and matrices of a robot as tuples, and rotations without the noise of rounding."""
+"""Vectors and matrices of a robot as tuples, and rotations without rounding noise."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from typing import Any
 import numpy as np
 
 Vector3 = tuple[float, float, float]
+"""Three numbers."""
 Matrix3 = tuple[Vector3, Vector3, Vector3]
+"""Three rows of three numbers."""
 
 IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
-"""m/s², in the base frame."""
+"""Default gravity in the base frame, m/s²."""
 
 
 def vector3(values: Any) -> Vector3:
-    """Three numbers as a tuple of floats."""
+    """Return three numbers as a tuple of floats."""
     x, y, z = (float(v) for v in values)
     return (x, y, z)
 
 
 def matrix3(values: Any) -> Matrix3:
-    """A 3 × 3 array as a tuple of rows."""
+    """Return a 3 × 3 array as a tuple of rows."""
     a, b, c = (vector3(row) for row in values)
     return (a, b, c)
 
 
 def turn_z_to(axis: np.ndarray) -> np.ndarray:
-    """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
+    """Return a rotation that takes z to the axis. It is a permutation if the axis is a coordinate axis."""
     axis = without_noise(axis)
     k = int(np.argmax(np.abs(axis)))
     if np.count_nonzero(axis) == 1:
@@ -44,13 +46,17 @@ def turn_z_to(axis: np.ndarray) -> np.ndarray:
 
 
 def without_noise(values: Any) -> np.ndarray:
-    """Entries below 1e-15 of the largest are rounding errors of a rotation that left them zero."""
+    """Return an array with entries below 1e-15 of the largest one set to 0."""
     return summed(values)
 
 
 def summed(*terms: Any, within: float = 1e-15) -> np.ndarray:
-    """The sum of arrays, with entries that are rounding errors set to 0: those within this part of the largest entries
-    of the terms together."""
+    """Return the sum of arrays, with entries that are only rounding errors set to 0.
+
+    Args:
+        terms: Arrays to add.
+        within: Rounding error relative to the largest entries of all terms together.
+    """
     arrays = [np.asarray(term, dtype=float) for term in terms]
     total = np.sum(arrays, axis=0)
     total[np.abs(total) <= within * sum(float(np.abs(a).max(initial=0.0)) for a in arrays)] = 0.0

@@ -1,4 +1,4 @@
-"""Read the looks of links from a URDF file: boxes, cylinders, spheres, mesh files. The dynamics do not use them."""
+"""Visual shapes of links in a URDF file: boxes, cylinders, spheres and mesh files. The dynamics do not use them."""
 
 from __future__ import annotations
 
@@ -20,34 +20,47 @@ from dynagate.robot.markup import numbers, parse
 from dynagate.robot.rotations import Rounding
 
 PACKAGE = "package.xml"
-"""The file that marks the folder of a ROS package, from which `package://` leads on."""
+"""Name of the file that marks the folder of a ROS package, to which `package://` refers."""
 
 MOST_BYTES = 64 * 2**20
+"""Largest size of a mesh file, in bytes."""
 MOST_VISUALS = 2000
+"""Largest number of shapes that are read."""
 SUFFIXES = (".stl", ".obj", ".ply", ".glb", ".dae")
+"""Formats of mesh files."""
 GRAY = (176, 180, 184)
+"""Color of shapes without one: red, green and blue to 255."""
 KINDS = ("box", "cylinder", "sphere", "mesh")
+"""Kinds of visual shapes."""
 
 
 class Visual(NamedTuple):
-    """A shape on a link, or on the base where `link` is None.
-
-    shape: "box", "cylinder" (along z), "sphere" or "mesh". size: m; the three edges, (radius, length), (radius,), or
-    the scale of a mesh along its axes. rotation (3, 3), translation (3,) in m: its pose in the frame of the link.
-    color: red, green, blue to 255. file: of a mesh, as the URDF file writes it."""
+    """A visual shape on a link or on the base."""
 
     link: str | None
+    """Name of the link; None for the base."""
     shape: str
+    """"box", "cylinder" (along z), "sphere" or "mesh"."""
     size: tuple[float, ...]
+    """Sizes in m: the three edges, (radius, length) or (radius,); for a mesh its scale along each axis."""
     rotation: Floats
+    """Rotation (3, 3) in the link's frame."""
     translation: Floats
+    """Origin (3,) in the link's frame, m."""
     color: tuple[int, int, int]
+    """Red, green and blue to 255."""
     file: str = ""
+    """Path of a mesh, as the URDF file writes it."""
 
 
 def visuals(path: str | PathLike[str]) -> list[Visual]:
-    """The shapes of a URDF file, links in the file's order. Shapes that cannot be understood are left out, for nothing
-    but a picture needs them. Raises RobotError: the file is missing or no URDF."""
+    """Return the visual shapes of a URDF file, with links in the file's order.
+
+    Shapes that cannot be interpreted are left out, because only pictures need them.
+
+    Raises:
+        RobotError: The file is missing or is not a URDF file.
+    """
     root, _ = parse(Path(path), lax=True)
     colors = {material.get("name"): color for material in root.iter("material") if (color := _color(material))}
     carried = {child.get("link") for child in root.findall("joint/child")}
@@ -80,7 +93,7 @@ def _shape(visual: Any) -> tuple[str, tuple[float, ...], str] | None:
 
 
 def _pose(visual: Any) -> tuple[Floats, Floats]:
-    """Rotation and translation of a shape; none where the file's cannot be understood."""
+    """Return the rotation and translation of a shape, or the identity if the file's cannot be interpreted."""
     try:
         return origin_of(visual, "visual", Rounding(0.0))
     except RobotError:
@@ -100,19 +113,20 @@ def _color(material: Any) -> tuple[int, int, int] | None:
 
 
 def folder_of(path: Path) -> Path:
-    """The folder that a robot's meshes must lie in: that of the nearest `package.xml` above its file, or else that of
-    the file."""
+    """Return the folder in which a robot's meshes must lie: that of the nearest `package.xml` above the file, or the
+    file's.
+    """
     own = path.resolve().parent
     return next((folder for folder in (own, *own.parents) if os.path.isfile(folder / PACKAGE)), own)
 
 
 def mesh_bytes(robot: Path, name: str, folder: Path) -> tuple[bytes, str]:
-    """Return the content of a mesh's file, and its format.
+    """Return the content of a mesh file, and its format.
 
     Args:
         robot: The URDF file.
-        name: The mesh as the URDF names it: a path from the URDF file, or `package://PACKAGE/PATH`.
-        folder: The folder in which the file must lie after all links are followed.
+        name: The mesh as the URDF file names it: a path from the URDF file, or `package://PACKAGE/PATH`.
+        folder: The folder in which the file must lie after all links are resolved.
 
     Raises:
         RobotError: The file lies elsewhere, is missing, is larger than `MOST_BYTES`, or has another format.
@@ -133,7 +147,7 @@ def mesh_bytes(robot: Path, name: str, folder: Path) -> tuple[bytes, str]:
 
 
 def _places(robot: Path, name: str, folder: Path) -> Iterator[Path]:
-    """Yield possible paths of a mesh. Addresses in a network yield none."""
+    """Yield possible paths of a mesh. Network addresses yield none."""
     scheme, divided, rest = name.partition("://")
     if "\0" in name or (divided and scheme not in ("package", "model", "file")):
         return

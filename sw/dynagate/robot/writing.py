@@ -19,17 +19,17 @@ from dynagate.robot.tree import RobotTree
 from dynagate.robot.vectors import IDENTITY, STANDARD_GRAVITY, Matrix3, Vector3
 
 DRAKE = "http://drake.mit.edu"
-"""Namespace of the elements for rotor inertias."""
+"""XML namespace of the elements for rotor inertias."""
 
 TYPES = {"point": "spherical", "fixed": "fixed", "hinge": "revolute"}
 """Kind of a loop -> type of a <constraint>."""
 
 
 def urdf_of(robot: RobotTree) -> str:
-    """Return a robot as the text of a URDF file. A RobotWarning names what URDF cannot express.
+    """Return a robot as the text of a URDF file. A RobotWarning lists what URDF cannot express.
 
     Raises:
-        RobotError: Two links or frames, or two joints, have one name, or a joint has one limit of its position only.
+        RobotError: Two links, frames or joints have the same name, or a joint has only one position limit.
     """
     from lxml import etree
 
@@ -65,12 +65,14 @@ def urdf_of(robot: RobotTree) -> str:
 
 
 def write_urdf(text: str, path: str | PathLike[str]) -> None:
-    """Write the text of a robot to a file, which is complete or as it was before. Raise RobotError if it cannot be."""
+    """Write the text of a robot to a file. The file is either complete or unchanged. Raise RobotError if it cannot be
+    written.
+    """
     write(path_of(path, "to_urdf"), text, RobotError)
 
 
 def _base(robot: RobotTree) -> str:
-    """Return the name of the base: that of a frame at its origin, or a name that is not taken."""
+    """Return the name of the base: that of a frame at its origin, or a new name."""
     for frame in robot.frames:
         if frame.link < 0 and frame.rotation == IDENTITY and not any(frame.translation):
             return frame.name
@@ -78,7 +80,7 @@ def _base(robot: RobotTree) -> str:
 
 
 def _free_names(names: list[str], taken: Any) -> list[str]:
-    """Return names with _ after those that are taken."""
+    """Return names with _ appended to those that already exist."""
     free: list[str] = []
     for each in names:
         name = each
@@ -114,7 +116,7 @@ def _add_origin(element: Any, tag: str, rotation: Matrix3, translation: Vector3)
 
 
 def rpy_of(rotation: np.ndarray) -> tuple[float, float, float]:
-    """Return roll, pitch and yaw of a rotation (3, 3), rad, also if roll and yaw have one axis."""
+    """Return roll, pitch and yaw of a rotation (3, 3), rad, also if the roll and yaw axes coincide."""
     across = math.hypot(rotation[0, 0], rotation[1, 0])
     pitch = math.atan2(-rotation[2, 0], across)
     yaw = math.atan2(rotation[1, 0], rotation[0, 0])
@@ -166,13 +168,13 @@ def _add_rotor(root: Any, joint: Joint) -> None:
 
 
 def _is_written(constraint: Constraint) -> bool:
-    """Return whether a <constraint> can express a loop."""
+    """Return whether a <constraint> element can express a loop."""
     plain = not (constraint.stiffness or constraint.damping or constraint.compliance or constraint.moment_compliance)
     return bool(constraint.to) and constraint.kind in TYPES and plain
 
 
 def _name(loop: Constraint) -> str:
-    """Return the name of a loop whose frames are NAME_1 and NAME_2; "" if they have other names."""
+    """Return the name of a loop whose frames are NAME_1 and NAME_2, or "" if its frames have other names."""
     name = loop.frame.removesuffix("_1")
     return name if (loop.frame, loop.to) == (f"{name}_1", f"{name}_2") else ""
 
@@ -187,7 +189,7 @@ def _add_loop(root: Any, robot: RobotTree, loop: Constraint, above: list[str]) -
 
 
 def _left_out(robot: RobotTree, loops: list[Constraint]) -> Iterator[str]:
-    """Yield what a robot has that URDF cannot express."""
+    """Yield descriptions of what URDF cannot express about a robot."""
     if robot.gravity != STANDARD_GRAVITY:
         yield f"gravity {robot.gravity}"
     yield from (constraint.text for constraint in robot.constraints if constraint not in loops)

@@ -1,1 +1,1 @@
-"""A design to look at: its page, its schedule, and waveforms with groups of signals."""
+"""Views of a design: its page, its schedule, and waveforms with groups of signals."""

@@ -1,4 +1,4 @@
-"""Stacked bars as SVG: groups of them on one axis, their parts in colors, their numbers next to them."""
+"""Stacked bar charts as SVG: groups of bars on one axis, colored parts, and the numbers next to them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dynagate.views.svg import FAINT, GRID, Canvas, shortened
 
 Bar = Mapping[str, float]
-"""Part -> how much of it, 0 or more."""
+"""The size of each part of a bar, 0 or more."""
 
 WIDE, LEFT, RIGHT, TOP = 860, 250, 90, 56
 ROW, GAP = 17, 16
 NOTE = 130
-"""Characters of a line below the bars."""
+"""Number of characters of a line below the bars."""
 
 
 def draw_bars(
@@ -23,8 +23,15 @@ def draw_bars(
     unit: str,
     notes: Sequence[str] = (),
 ) -> str:
-    """SVG. groups: group -> label -> a bar, or text in place of one that is missing. colors: of each part, in the
-    order in which they are stacked. notes: lines below."""
+    """Return a stacked bar chart as SVG.
+
+    Args:
+        title: Title of the chart.
+        groups: Bars by group and label; a text replaces a bar that is missing.
+        colors: Color of each part, in the order in which parts are stacked.
+        unit: Unit of the axis.
+        notes: Lines below the chart.
+    """
     bars = [bar for group in groups.values() for bar in group.values() if not isinstance(bar, str)]
     most = max((sum(bar.values()) for bar in bars), default=1.0) or 1.0
     written = [line for note in notes for line in _lines(note)]
@@ -77,7 +84,7 @@ def _legend(canvas: Canvas, colors: Mapping[str, str]) -> None:
 
 
 def ticks(most: float) -> list[float]:
-    """Four to ten round numbers from 0 to this."""
+    """Return four to ten round numbers from 0 to `most`."""
     raw = most / 5
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= raw)
@@ -85,7 +92,7 @@ def ticks(most: float) -> list[float]:
 
 
 def _lines(note: str) -> list[str]:
-    """A note in lines of NOTE characters."""
+    """Split a note into lines of at most NOTE characters."""
     lines = [""]
     for word in note.split(" "):
         if lines[-1] and len(lines[-1]) + len(word) + 1 > NOTE:

@@ -1,4 +1,4 @@
-"""The datapath as blocks on a diagonal: streams, passes and FIFOs, and how many values each hands to which."""
+"""Block diagram of a datapath: streams, passes and FIFOs on a diagonal, with the number of values between blocks."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ from dynagate.views.svg import BLUE, FAINT, GREEN, ORANGE, SKY, Canvas, shortene
 STEP_X, STEP_Y, BOX_X, BOX_Y, MARGIN = 96, 46, 86, 30, 10
 STREAM, PASS, BUFFER = "#dcefe8", SKY, "#fbe8c2"
 LETTERS = 13
+"""Largest number of letters in a block."""
 
 
 @dataclass(frozen=True)
 class BlockDiagram:
-    """Blocks in the order of the data: (name, hint, kind). values: (from, to) -> how many values, by place."""
+    """Blocks of a datapath and the values between them."""
 
     rows: tuple[tuple[str, str, str], ...]
+    """Name, hint and kind of each block, in the order of the data."""
     values: dict[tuple[int, int], int]
+    """Number of values from one block to another, by their indices."""
 
 
 def datapath_blocks(built: Design[Pipeline]) -> BlockDiagram:
-    """The streams, the passes in the order in which they begin, and the FIFOs behind them."""
+    """Return the streams, the passes in the order in which they begin, and the FIFOs behind them."""
     passes = [span.name for span in spans(built.hardware.plan)]
     design = built.design
     front = [("input stream", _stream_text(design, "input"), STREAM)]
@@ -53,7 +56,7 @@ def datapath_blocks(built: Design[Pipeline]) -> BlockDiagram:
 
 
 def _values(built: Design[Pipeline], place: dict[str, int], entry: int, exit_: int) -> dict[tuple[int, int], int]:
-    """How many different values each block reads of each other one."""
+    """Return how many different values each block reads from each other block."""
     graph, root, kept = built.graph, built.hardware.plan.root, built.hardware.plan.position
 
     def block(i: int) -> int:
@@ -81,7 +84,7 @@ def _stream_text(design: DesignRecord[DatapathBody], side: str) -> str:
 
 
 def _fifo_text(built: Design[Pipeline]) -> str:
-    """A pipeline that never waits needs room for every sample under way."""
+    """Return the depth of the FIFO: a pipeline without stalls needs space for every sample in flight."""
     depth = math.ceil((built.hardware.plan.latency + FIFO_LATENCY) / built.hardware.plan.ii) + 1
     ends = len(built.hardware.plan.deliveries)
     each = "a FIFO of values and one of overflow flags" + (f" for each of {ends} functions" if ends > 1 else "")
@@ -89,7 +92,9 @@ def _fifo_text(built: Design[Pipeline]) -> str:
 
 
 def draw_blocks(built: Design[Pipeline]) -> str:
-    """SVG. Forward values run right and then down to their reader, values for an earlier pass left and then up."""
+    """Return the block diagram as SVG. Values for later blocks run right and down, values for earlier blocks left and
+    up.
+    """
     blocks = datapath_blocks(built)
     count = len(blocks.rows)
     canvas = Canvas(MARGIN * 2 + count * STEP_X, MARGIN * 2 + count * STEP_Y, "block diagram of the datapath")

@@ -1,4 +1,4 @@
-"""Charts of the page: widths of the nodes, errors of the output blocks."""
+"""Charts of a design's page: word lengths of nodes, and errors of outputs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from dynagate.views.svg import BLUE, FAINT, GREEN, GRID, ORANGE, RED, Canvas, sh
 
 WIDE, LEFT, TOP = 700, 130, 26
 KIND_COLORS = dict(zip(KINDS, (BLUE, ORANGE, GREEN), strict=True))
+"""Color of each kind of states."""
 
 
 def draw_widths(widths: Sequence[int]) -> str:
-    """SVG: how many nodes have each width. widths: bits, of each node, at least one."""
+    """Return a histogram of word lengths as SVG. `widths` holds the bits of each node, at least one."""
     counts = Counter(widths)
     low, high = min(counts), max(counts)
     bar = min((WIDE - 80) / (high - low + 1), 40.0)
@@ -38,7 +39,12 @@ def draw_widths(widths: Sequence[int]) -> str:
 
 
 def draw_errors(errors: Mapping[Kind, Mapping[str, float]], goals: Mapping[str, float]) -> str:
-    """SVG: errors on a logarithmic axis. errors: kind of states -> block -> error. goals: block -> the goal's limit."""
+    """Return a chart of errors on a logarithmic axis as SVG.
+
+    Args:
+        errors: Errors by kind of states, then by output block.
+        goals: Error limit of each output block.
+    """
     values = [x for blocks in errors.values() for x in blocks.values() if 0.0 < x < math.inf]
     values += [x for x in goals.values() if x > 0.0]
     low = math.floor(math.log10(min(values, default=1e-3)))

@@ -1,4 +1,4 @@
-"""A schedule as a Gantt chart: passes by cycles, with a chain of operations, and units in use by slot."""
+"""Gantt chart of a schedule: passes over cycles with the longest chain of operations, and units in use by slot."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ from dynagate.views.svg import (
 
 LEFT, CHART, ROW, TOP, RIGHT = 150, 800, 24, 44, 60
 MOST_COLUMNS = 400
-"""Cells of a row: longer axes have several cycles in each."""
+"""Largest number of cells in a row. On a longer axis a cell covers several cycles."""
 COLORS = {"reciprocal": RED, "product": BLUE, "sum": GREEN, "sine, cosine": PURPLE, "input": FAINT}
+"""Color of each kind of operation; OTHER is for the rest."""
 OTHER = YELLOW
+"""Color of operations that COLORS does not list."""
 LETTERS = 20
+"""Largest number of letters in a label."""
 
 
 def draw_schedule(robot: str, plan: Plan) -> str:
-    """SVG: a row per pass with its operations by cycle (darker: more of them), above them the chain."""
+    """Return the schedule as SVG: a row per pass, darker where more operations start, with the longest chain above."""
     rows, longest = spans(plan), chain(plan)
     height = TOP + (len(rows) + 1) * ROW + 50
     title = f"{robot} {plan.formatted.graph.name}: schedule"
@@ -63,13 +66,13 @@ def _cycle_axis(canvas: Canvas, cycles: int, scale: float, bottom: float) -> Non
 
 
 def _tick_step(cycles: int) -> int:
-    """1, 2 or 5 times a power of ten: 8 to 20 ticks."""
+    """Return 1, 2 or 5 times a power of ten that gives 8 to 20 ticks."""
     power = 10 ** max(math.floor(math.log10(max(cycles, 1) / 8)), 0)
     return next(power * factor for factor in (1, 2, 5, 10) if cycles / (power * factor) <= 20)
 
 
 def _started(span: Span, cycles: int) -> Counter[int]:
-    """Operations that a pass starts in each cell of its row."""
+    """Return the number of operations that a pass starts in each cell of its row."""
     each = max(math.ceil(cycles / MOST_COLUMNS), 1)
     return Counter(start // each for start in span.starts)
 
@@ -90,7 +93,7 @@ def _draw_pass(canvas: Canvas, span: Span, y: float, scale: float, cycles: int, 
 
 
 def _shade(part: float) -> str:
-    """From light to dark blue."""
+    """Return a color between light and dark blue."""
     low, high = (190, 220, 240), (0, 90, 150)
     red, green, blue = (round(a + (b - a) * part) for a, b in zip(low, high, strict=True))
     return f"#{red:02x}{green:02x}{blue:02x}"
@@ -108,7 +111,7 @@ def _draw_chain(canvas: Canvas, longest: OperationChain, scale: float) -> None:
 
 
 def _mark_chain(canvas: Canvas, longest: OperationChain, scale: float, rows: dict[str, int]) -> None:
-    """A thin bar in the row of each operation's pass."""
+    """Draw a thin bar for each operation of the chain in its pass' row."""
     for link in longest.links:
         if link.scope in rows:
             y = TOP + rows[link.scope] * ROW + ROW - 7
@@ -134,7 +137,7 @@ def _sums(longest: OperationChain) -> str:
 
 
 def draw_units(plan: Plan) -> str:
-    """SVG: a row per class of units, a cell per slot of the interval, filled as far as its units start an operation."""
+    """Return the use of units as SVG: a row per class of units, with a cell per slot of the initiation interval."""
     rows = units_in_use(plan)
     each = max(math.ceil(plan.ii / MOST_COLUMNS), 1)
     cells = math.ceil(plan.ii / each)

@@ -1,4 +1,4 @@
-"""A design as one HTML page: no scripts, no other files, no network."""
+"""A design as one HTML page without scripts, other files or network access."""
 
 from __future__ import annotations
 
@@ -24,32 +24,40 @@ TEMPLATE = "page.html"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page: its head, and rows of as many cells."""
+    """A table of the page."""
 
     head: tuple[str, ...]
+    """Column titles."""
     rows: Sequence[tuple[Any, ...]]
+    """Rows with a cell per column."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """Use of one resource of a board. allowed: the part of `total` that a design may take."""
+    """Use of one resource of a board."""
 
     name: str
+    """Name of the resource."""
     count: int
+    """Amount that the design uses."""
     allowed: int
+    """Amount that a design may use."""
     total: int
+    """Amount on the board."""
 
     @property
     def part(self) -> float:
+        """Fraction of the allowed amount that the design uses."""
         return self.count / self.allowed if self.allowed else float(self.count > 0)
 
     @property
     def fits(self) -> bool:
+        """Whether the design fits the allowed amount."""
         return self.count <= self.allowed
 
 
 def page(built: Design[Pipeline]) -> str:
-    """The HTML. Everything comes from the build and from design.json; nothing is measured here."""
+    """Return the HTML page. All content comes from the build and design.json; nothing is measured here."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -119,7 +127,7 @@ def _links(built: Design[Pipeline]) -> Table:
 
 
 def _passes(built: Design[Pipeline]) -> Table:
-    """Widths by pass."""
+    """Return a table of word lengths by pass."""
     graph, rows = built.graph, []
     for name in graph.scopes:
         widths = [
@@ -181,7 +189,7 @@ def _resources(built: Design[Pipeline]) -> Table:
 
 
 def _boards(built: Design[Pipeline]) -> list[tuple[str, list[Use]]]:
-    """Return the estimated resources that the design takes, by the title of each board."""
+    """Return the estimated resources that the design uses, by the title of each board."""
     rows = []
     for name in boards.names():
         board = boards.load(name)

@@ -1,4 +1,4 @@
-"""Inline SVG: rectangles, lines and text on a canvas, written by the standard library's XML writer, which escapes."""
+"""SVG drawings: rectangles, lines and text on a canvas, written with the standard library's XML writer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DARK = {
     },
     "stroke": {INK: "#e6edf3", FAINT: "#9aa5b1", GRID: "#30363d", BLUE: "#3d9bd6"},
 }
-"""Colors of a drawing for a reader who has a dark page: attribute -> color -> the color instead."""
+"""Replacement colors for a dark page: attribute -> color -> replacement."""
 _RULES = [f'[{name}="{light}"]{{{name}:{dark}}}' for name, colors in DARK.items() for light, dark in colors.items()]
 STYLE = f"@media (prefers-color-scheme:dark){{{''.join(_RULES)}}}"
 
@@ -40,18 +40,23 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def xml_text(text: str) -> str:
-    """The text with every character that XML does not allow replaced."""
+    """Return a text with every character that XML does not allow replaced."""
     return _NOT_XML.sub("\ufffd", text)
 
 
 def shortened(text: str, most: int) -> str:
-    """At most this many characters, the last an ellipsis where some are left out."""
+    """Return at most `most` characters of a text, ending with an ellipsis if it was cut."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 class Canvas:
-    """A drawing of width × height pixels. title: what it shows, for screen readers too. Coordinates are pixels from the
-    upper left corner."""
+    """A drawing of width × height pixels. Coordinates are pixels from the upper left corner.
+
+    Args:
+        width: Width in pixels.
+        height: Height in pixels.
+        title: Description of the drawing, which screen readers announce.
+    """
 
     def __init__(self, width: float, height: float, title: str) -> None:
         self.width, self.height = width, height
@@ -67,17 +72,17 @@ class Canvas:
     def rectangle(
         self, x: float, y: float, width: float, height: float, *, fill: str, edge: str = "none", hint: str = ""
     ) -> None:
-        """hint: shown where the pointer rests on it."""
+        """Draw a rectangle with its upper left corner at (x, y). `hint` appears when the pointer rests on it."""
         place = {"x": _number(x), "y": _number(y), "width": _number(width), "height": _number(height)}
         self._add("rect", {**place, "fill": fill, "stroke": edge}, hint)
 
     def line(self, points: Iterable[tuple[float, float]], *, color: str = FAINT, width: float = 1.0) -> None:
-        """Straight pieces through the points."""
+        """Draw straight lines through the points."""
         listed = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
         self._add("polyline", {"points": listed, "fill": "none", "stroke": color, "stroke-width": _number(width)})
 
     def arrow(self, points: list[tuple[float, float]], *, color: str = FAINT) -> None:
-        """A line whose last piece ends in a head."""
+        """Draw straight lines through the points with an arrowhead at the end."""
         self.line(points, color=color)
         (x0, y0), (x1, y1) = points[-2:]
         length = max(abs(x1 - x0) + abs(y1 - y0), 1e-9)
@@ -96,7 +101,7 @@ class Canvas:
         anchor: str = "start",
         bold: bool = False,
     ) -> None:
-        """y: of the baseline. anchor: which end x is, "start", "middle" or "end"."""
+        """Draw text on the baseline y. `anchor` is the end of the text at x: "start", "middle" or "end"."""
         style = {
             "fill": color,
             "font-size": str(size),
@@ -106,7 +111,7 @@ class Canvas:
         self._add("text", {"x": _number(x), "y": _number(y), **style}).text = xml_text(text)
 
     def markup(self) -> str:
-        """The drawing as text: a file of its own, or part of a page."""
+        """Return the drawing as text, for a file or for inclusion in a page."""
         return ElementTree.tostring(self._root, encoding="unicode")
 
     def _add(self, tag: str, attributes: dict[str, str], hint: str = "") -> ElementTree.Element:

@@ -1,4 +1,4 @@
-"""A robot drawn as its tree: a row per link, with its joint and the joint's limits."""
+"""A robot drawn as a tree: a row per link, with its joint and the joint's limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LETTERS = 26
 
 
 def draw_tree(robot: Robot) -> str:
-    """SVG of the links below the base, each indented under its parent."""
+    """Return the links as SVG, each indented under its parent."""
     depths = _depths(robot)
     order = _order(robot)
     widest = max(depths, default=0) + 1
@@ -31,13 +31,13 @@ def draw_tree(robot: Robot) -> str:
 
 
 def joint_text(link: Link) -> str:
-    """The joint above a link in a line: name, type, limits with units."""
+    """Return the joint above a link in one line: name, type, and limits with units."""
     joint = link.joint
     return ", ".join([f"{shortened(joint.name, LETTERS)}: {joint.type}", *limits(joint)])
 
 
 def limits(joint: Joint) -> list[str]:
-    """The limits that a joint has, with their units."""
+    """Return the limits of a joint, with their units."""
     length, force = joint.kind.units
     parts = []
     if joint.lower is not None and joint.upper is not None:
@@ -57,7 +57,7 @@ def _depths(robot: Robot) -> list[int]:
 
 
 def _order(robot: Robot) -> list[int]:
-    """The links, each followed by those below it."""
+    """Return the order of rows: each link is followed by the links below it."""
     below: dict[int, list[int]] = {}
     for k, link in enumerate(robot.links):
         below.setdefault(link.parent, []).append(k)

@@ -1,1 +1,1 @@
-"""Robots whose frames are held, by contacts or by each other: rows of constraints, and forces that satisfy them."""
+"""Dynamics with constraints: contacts and closed loops, their rows, and the forces that satisfy them."""

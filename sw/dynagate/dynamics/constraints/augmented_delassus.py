@@ -1,12 +1,15 @@
-"""Masses at frames that contacts hold, so that numbers of few bits tell what the frames do.
+"""Added masses at constrained frames, which keep contact accelerations representable in low-precision fixed point.
 
-A foot weighs little. Torques that carry the robot would throw it up by thousands of m/s², and the ground's force
-is what takes them back, to the few bits that are left below such numbers. With a mass ρ at what J holds,
+A foot is light. The torques that carry a robot would accelerate a free foot by thousands of m/s², and the contact
+force cancels this. Few bits remain below such numbers. With a mass ρ on the rows of J, the systems
 
     (M + ρ Jᵀ J) q̈ + h = τ + Jᵀ μ    and    J q̈ + γ + c λ = 0    with    μ = λ - ρ (γ + c λ)
 
-have the same q̈ and λ, and the matrix of μ, J (M + ρ Jᵀ J)⁻¹ Jᵀ, has no entries beyond 1 / ρ (the augmented Lagrangian
-of Hestenes, "Multiplier and gradient methods", 1969). M + ρ Jᵀ J is the mass matrix of a robot with a ball there.
+have the same q̈ and λ, and the matrix of μ, J (M + ρ Jᵀ J)⁻¹ Jᵀ, has no entries above 1 / ρ. M + ρ Jᵀ J is the mass
+matrix of a robot that carries a ball at each constrained frame.
+
+Reference:
+    Hestenes, "Multiplier and gradient methods", 1969 (the augmented Lagrangian).
 """
 
 from __future__ import annotations
@@ -20,13 +23,17 @@ import numpy.typing as npt
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, symmetric
 
 LARGEST = 0.5
-"""Largest ρ c: a larger compliance keeps numbers small by itself."""
+"""Largest product ρ c of added mass and compliance. A larger compliance needs no added mass."""
 
 
 def mass_of(sizes: npt.NDArray[np.float64], compliances: Sequence[float]) -> float:
-    """ρ of rows that are alike, in kg or kg m²: the power of two above what their frame weighs in the mean.
+    """Return the added mass ρ of similar rows, in kg or kg m²: the power of two above the mean apparent mass of their
+    frame.
 
-    sizes: of their entries of the diagonal of J M⁻¹ Jᵀ at some configurations. 0: they hold nothing, or are soft."""
+    Args:
+        sizes: Diagonal entries of J M⁻¹ Jᵀ for these rows at several configurations.
+        compliances: Compliance c of the rows. The result is 0 if rows constrain nothing or are soft.
+    """
     mean = float(np.mean(sizes))
     if not mean > 0.0:
         return 0.0
@@ -35,8 +42,14 @@ def mass_of(sizes: npt.NDArray[np.float64], compliances: Sequence[float]) -> flo
 
 
 def ball(at: Array, mass: float, inertia: float, active: Scalar) -> Inertia:
-    """A ball at a point (3,): mass in kg, and inertia about its center, the same about all axes, in kg m². active: 1,
-    or 0 for none."""
+    """Return the inertia of a ball at a point.
+
+    Args:
+        at: Center (3,), m.
+        mass: Mass, kg.
+        inertia: Rotational inertia about the center for every axis, kg m².
+        active: 1 for a ball, 0 for none.
+    """
     weight = active * mass
     first = at * weight
     about = active * (0.5 * inertia)

@@ -1,4 +1,4 @@
-"""The Delassus operator J M⁻¹ Jᵀ = Yᵀ D⁻¹ Y of rows J, with M = Lᵀ D L and Y = L⁻ᵀ Jᵀ."""
+"""The Delassus matrix J M⁻¹ Jᵀ of constraint rows J, computed as Yᵀ D⁻¹ Y with M = Lᵀ D L and Y = L⁻ᵀ Jᵀ."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dynagate.dynamics.spatial import Array, Scalar, array, symmetric
 
 
 class Delassus:
-    """How a robot responds to forces along rows.
+    """Response of a robot to forces along constraint rows.
 
     Args:
         order: Order in which M was factorized.
-        factor: Factor of M.
+        factor: Factors of M.
         jacobian: Rows J (rows, nv).
     """
 
@@ -25,21 +25,21 @@ class Delassus:
         self._scaled = [half * array(factor.inverse_d) for half in self.halves]
 
     def matrix(self) -> Array:
-        """Return J M⁻¹ Jᵀ (rows, rows), in which each pair of entries is computed once."""
+        """Return J M⁻¹ Jᵀ (rows, rows), with each pair of mirrored entries computed once."""
         with scope("delassus"):
             return products(self._scaled, self.halves)
 
     def reached(self, half: Sequence[Scalar]) -> Array:
-        """Return J M⁻¹ x (rows,) of a load x (nv,). half: L⁻ᵀ x."""
+        """Return J M⁻¹ x (rows,) for a load x (nv,), from `half` = L⁻ᵀ x."""
         with scope("delassus"):
             return array([row @ array(half) for row in self._scaled])
 
     def answers(self) -> Array:
-        """Return J M⁻¹ (rows, nv): how velocities change by an impulse of 1 along each row."""
+        """Return J M⁻¹ (rows, nv): the change of velocity for a unit impulse along each row."""
         with scope("solve"):
             return array([outwards(self._order, self._factor, list(half)) for half in self.halves])
 
 
 def products(scaled: Sequence[Array], columns: Sequence[Array]) -> Array:
-    """Return the symmetric matrix (n, n) of products of the first n vectors with the second."""
+    """Return the symmetric matrix (n, n) of products of n scaled vectors with n columns."""
     return symmetric(lambda a, b: label(scaled[a] @ columns[b], f"s_{a}_{b}"), len(columns))

@@ -1,12 +1,13 @@
-"""Forward dynamics of a robot whose frames are held, by contacts or by each other (`robot.model.Constraint`).
+"""Dynamics of a robot with contacts or closed loops (`robot.model.Constraint`).
 
-With the constraints' Jacobian J, the forces λ that they give, and the stabilization k, d and compliance c of each,
+With the constraints' Jacobian J, forces λ, stabilization gains k and d, compliance c and loop opening e, the equations
+are
 
-    M q̈ + h = τ + Jᵀ λ,    J q̈ + J̇ q̇ + d J q̇ + k e + c λ = 0    (Featherstone 2008, §3.2 and §8.3),
+    M q̈ + h = τ + Jᵀ λ,    J q̈ + J̇ q̇ + d J q̇ + k e + c λ = 0    (Featherstone 2008, §3.2 and §8.3).
 
-where e is how far a loop is open. With M = Lᵀ D L and Y = L⁻ᵀ Jᵀ the matrix of λ is the Delassus matrix Yᵀ D⁻¹ Y + c,
-which is factorized in turn, with masses that keep its numbers small (`added_mass`). An inactive constraint has rows of
-zeros in J and ones on this diagonal, so its force is 0 and no other graph is needed.
+With M = Lᵀ D L and Y = L⁻ᵀ Jᵀ, the matrix of λ is the Delassus matrix Yᵀ D⁻¹ Y + c. It is factorized too, with
+added masses that keep its numbers small (`augmented_delassus`). An inactive constraint has zero rows in J and
+ones on the diagonal, so its force is 0 and one graph serves every set of active constraints.
 """
 
 from __future__ import annotations
@@ -40,19 +41,25 @@ from dynagate.robot.errors import RobotError
 from dynagate.robot.model import Robot
 
 SOFTENED = 1e-2
-"""ε relative to an entry of Aᵀ A: forces of frames in line stay within the accuracy of rounding."""
+"""Regularization ε relative to an entry of Aᵀ A, large enough that forces of frames in line stay accurate to rounding.
+"""
 REFINED = 9
-"""Terms of a series that takes back what ε changes where Aᵀ A has an inverse."""
+"""Number of terms of the series that undoes the effect of ε where Aᵀ A is invertible."""
 WEAKEST = 0.4
-"""ε / (σ² + ε) of the weakest direction σ² of Aᵀ A in which the series gives all digits back."""
+"""Largest ε / (σ² + ε), over eigenvalues σ² of Aᵀ A, for which the series restores full accuracy."""
 
 
 class ConstraintFactors:
-    """The factors with which the equations of active constraints are solved at a configuration: M = LᵀDL, and Y =
-    L⁻ᵀJᵀ.
+    """Factors that solve the equations of motion with active constraints at one configuration: M = LᵀDL and Y = L⁻ᵀJᵀ.
 
-    active (constraints,): 1 if a constraint holds, else 0. where: the links' poses. jacobian (rows, nv): J of all
-    constraints, active or not, in the axes of the rows.
+    Args:
+        tree: The robot.
+        q: Configuration (nq,), rad or m.
+        active: (constraints,), 1 for an active constraint, else 0.
+
+    Attributes:
+        where: Poses of the links.
+        jacobian: J (rows, nv) of all constraints, active or not, in the axes of the rows.
     """
 
     def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar]) -> None:
@@ -67,8 +74,13 @@ class ConstraintFactors:
         self._factor = factorize(mimic, mimic.symmetric(m))
 
     def solve(self, load: Sequence[Scalar], rows: Array, pivots: int) -> tuple[list[Scalar], Array]:
-        """x (nv,) and λ (rows,) with M x = load + Jᵀ λ and J x + rows + c λ = 0; λ in base axes. pivots: of the
-        Delassus matrix at a time, 1 or 3."""
+        """Return x (nv,) and λ (rows,), in base axes, with M x = load + Jᵀ λ and J x + rows + c λ = 0.
+
+        Args:
+            load: Generalized forces (nv,), N m or N.
+            rows: Right-hand sides (rows,) of the constraints.
+            pivots: Rows of a pivot block of the Delassus matrix, 1 or 3.
+        """
         order, factor = self._order, self._factor
         rows = self._solver.masked(rows, self._active)
         with scope("solve"):
@@ -94,11 +106,25 @@ def forward_dynamics(
     external: Array | None = None,
     pivots: int = 3,
 ) -> tuple[list[Scalar], Array]:
-    """q̈ (nv,) in rad/s² or m/s², and the forces λ (rows,) on the frames that are held, in their order and in base
-    axes: of a point [force] in N, of a fixed one [moment; force] in N m and N, about and at the frame's origin.
+    """Return the accelerations q̈ and the constraint forces λ of a robot with active constraints.
 
-    active (constraints,): 1 where a constraint holds, 0 where it does not. acceleration (rows,): what the frames are to
-    have instead of 0, in the axes of the rows. pivots: of the Delassus matrix at a time, 1 or 3.
+    Args:
+        tree: The robot.
+        q: Configuration (nq,), rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        tau: Joint torques (nv,), N m or N.
+        active: (constraints,), 1 for an active constraint, else 0.
+        acceleration: Prescribed accelerations (rows,) of the constrained frames, in the axes of the rows; None for 0.
+        external: Forces on the links (links, 6), [moment; force] at each link's origin in its frame, N m and N.
+        pivots: Rows of a pivot block of the Delassus matrix, 1 or 3.
+
+    Returns:
+        q̈ (nv,), rad/s² or m/s², and λ (rows,) in the order of the constraints and in base axes. A point has [force] in
+        N. A
+        fixed frame has [moment; force] in N m and N, at the frame's origin.
+
+    Reference:
+        Featherstone, "Rigid Body Dynamics Algorithms", 2008, §3.2 and §8.3.
     """
     bias, motion = _bias(tree, q, qd, [0.0] * tree.nv, external)
     equations = ConstraintFactors(tree, q, active)
@@ -114,7 +140,7 @@ def forward_dynamics(
 def _bias(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None
 ) -> tuple[list[Scalar], Balance]:
-    """The torques of a motion in the robot's own coordinates, and the motion. qdd: of the joints, all free."""
+    """Return the torques (nv,) of a motion in the robot's own coordinates, and the motion. `qdd` is for free joints."""
     mimic = tree.mimic
     motion = balance(tree, mimic.configuration(q), mimic.rates(qd), qdd, external)
     return mimic.torques(motion.tau), motion
@@ -129,11 +155,19 @@ def impact(
     *,
     pivots: int = 3,
 ) -> tuple[list[Scalar], Array]:
-    """q̇⁺ (nv,) in rad/s or m/s after the frames of active constraints are caught, and the impulses (rows,), in N s and
-    N m s as forces are in N and N m: M (q̇⁺ - q̇) = Jᵀ P with J q̇⁺ + e J q̇ + c P = 0.
+    """Return the velocity after an inelastic or elastic impact, and the impulses: M (q̇⁺ - q̇) = Jᵀ P with J q̇⁺ + e J
+    q̇ + c P = 0.
 
-    restitution (constraints,): e, the part of each frame's velocity that it has afterwards, turned round; 0 to 1.
-    active, pivots: as in `forward_dynamics`.
+    Args:
+        tree: The robot.
+        q: Configuration (nq,), rad or m.
+        qd: Velocities (nv,) before the impact, rad/s or m/s.
+        active: (constraints,), 1 for an active constraint, else 0.
+        restitution: (constraints,), e from 0 to 1: the part of each frame's velocity that is reversed.
+        pivots: Rows of a pivot block of the Delassus matrix, 1 or 3.
+
+    Returns:
+        q̇⁺ (nv,), rad/s or m/s, and impulses (rows,), N s and N m s, with the layout of forces in `forward_dynamics`.
     """
     equations = ConstraintFactors(tree, q, active)
     rows = zeros(tree.source.constraint_rows)
@@ -147,8 +181,10 @@ def impact(
 
 
 def delassus(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """J M⁻¹ Jᵀ (rows, rows) of all constraints, active or not, without their compliance, in base axes: accelerations of
-    the frames by forces on them, in 1/kg, 1/(kg m) and 1/(kg m²)."""
+    """Return J M⁻¹ Jᵀ (rows, rows) of all constraints, active or not, without compliance, in base axes.
+
+    The entries are accelerations of frames for unit forces on them, in 1/kg, 1/(kg m) and 1/(kg m²).
+    """
     mimic = tree.mimic
     position = mimic.configuration(q)
     m, where = mass_matrix(tree, position), poses_of(tree, position)
@@ -157,8 +193,10 @@ def delassus(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 
 def drift(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
-    """J̇ q̇ + d J q̇ + k e (rows,) of all constraints, active or not, in base axes: what J q̈ is to cancel, in m/s² and
-    rad/s²."""
+    """Return J̇ q̇ + d J q̇ + k e (rows,) of all constraints, active or not, in base axes, m/s² and rad/s².
+
+    Active constraints require J q̈ to cancel the drift.
+    """
     _, motion = _bias(tree, q, qd, [0.0] * tree.nv, None)
     where = poses_of(tree, tree.mimic.configuration(q))
     velocity = array(list(tree.mimic.rates(qd)))
@@ -176,12 +214,25 @@ def inverse_dynamics(
     *,
     external: Array | None = None,
 ) -> tuple[list[Scalar], Array]:
-    """τ (nv,) in N m or N with which the robot has q̈, and forces λ (rows,) of active constraints as in
-    `forward_dynamics`: M q̈ + h = τ + Jᵀ λ. Of joints that nothing drives, which are floating ones and those of
-    `Robot.passive`, τ is what remains for nobody to give: 0 where q̈ is possible.
+    """Return torques τ and constraint forces λ that produce given accelerations: M q̈ + h = τ + Jᵀ λ.
 
-    If many forces do, λ has the smallest sum of squares in N and N m. If none does, the remainder has, each part
-    apart from the joint's ε: λ = A μ with A = J of those joints and μ the limit of (Aᵀ A + ε) μ = τ_p for small ε.
+    If several forces are possible, λ has the smallest sum of squares in N and N m. Undriven joints are floating ones
+    and
+    those of `Robot.passive`; their τ is the remaining residual, which is 0 if q̈ is possible. If it is not, the
+    residual has
+    the smallest sum of squares: λ = A μ, where A is J of those joints and μ the limit of (Aᵀ A + ε) μ = τ_p for small
+    ε.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,), rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        qdd: Accelerations (nv,), rad/s² or m/s².
+        active: (constraints,), 1 for an active constraint, else 0.
+        external: Forces on the links (links, 6), as in `forward_dynamics`.
+
+    Returns:
+        τ (nv,), N m or N, and λ (rows,) as in `forward_dynamics`.
     """
     mimic, robot = tree.mimic, tree.source
     full, _ = _bias(tree, q, qd, mimic.rates(qdd), external)
@@ -203,11 +254,18 @@ def inverse_dynamics(
 
 
 def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Array:
-    """μ (n,) with which A μ, of A (rows, n), has the smallest sum of squares of all with Aᵀ A μ = load.
+    """Return μ (n,) for which A μ has the smallest sum of squares among all solutions of Aᵀ A μ = load.
 
-    With B = (Aᵀ A + ε)⁻¹ ε it is (1 - B)⁻² (1 - B) ε⁻¹ B load, and a polynomial that is near (1 - g)⁻² for eigenvalues
-    g from 0 to WEAKEST takes the place of the first factor. If Aᵀ A is 0 nothing changes by B, so that 1 - B leaves
-    nothing of what no force can give, and numbers stay small."""
+    With B = (Aᵀ A + ε)⁻¹ ε, μ is (1 - B)⁻² (1 - B) ε⁻¹ B load. A polynomial that approximates (1 - g)⁻² for
+    eigenvalues g from 0 to WEAKEST replaces the first factor. If Aᵀ A is 0, then B is 1 and 1 - B removes the part that
+    no
+    force can produce, so numbers stay small.
+
+    Args:
+        across: A (rows, n).
+        load: Right-hand side (n,).
+        least: ε of each entry (n,).
+    """
     series = Chebyshev.interpolate(lambda g: (1.0 - g) ** -2.0, REFINED - 1, domain=[0.0, WEAKEST])
     parts = [float(x) for x in series.convert(kind=Polynomial).coef]
     matrix, soft = products(list(across.T), list(across.T)), array(list(least))
@@ -224,7 +282,7 @@ def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Arr
 
 
 def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
-    """ε for each joint that nothing drives: a small part of what its entry of Aᵀ A is in random configurations."""
+    """Return ε for each undriven joint: a small fraction of its diagonal entry of Aᵀ A at random configurations."""
     robot, mimic, random = tree.source, tree.mimic, np.random.default_rng(0)
     largest = np.zeros(len(undriven))
     for _ in range(CONFIGURATIONS):
@@ -243,8 +301,19 @@ def residual(
     force: Sequence[Scalar],
     external: Array | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """The torques (nv,) that are left of M q̈ + h - Jᵀ λ, and the rows J q̈ + J̇ q̇ + d J q̇ + k e + c λ, where all
-    constraints are active. force: λ (rows,) in base axes."""
+    """Return the residuals of the equations of motion with all constraints active.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,), rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        qdd: Accelerations (nv,), rad/s² or m/s².
+        force: Constraint forces λ (rows,) in base axes, N m and N.
+        external: Forces on the links (links, 6), as in `forward_dynamics`.
+
+    Returns:
+        M q̈ + h - Jᵀ λ (nv,), N m or N, and J q̈ + J̇ q̇ + d J q̇ + k e + c λ (rows,), m/s² and rad/s².
+    """
     where = poses_of(tree, q)
     local = array(list(force))
     pushes: dict[int, SpatialForce] = {}
@@ -277,9 +346,12 @@ def residual(
 
 
 def contact_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """J (rows, nv) of all constraints, active or not, in base axes: of a point the velocity of the frame's origin by q̇,
-    of a fixed one [angular; linear], and of loops this less that of the other frame; of other kinds what they hold
-    (`constraint_kinds`)."""
+    """Return J (rows, nv) of all constraints, active or not, in base axes.
+
+    Rows of a point give the velocity of the frame's origin. Rows of a fixed frame give [angular; linear] velocity. Rows
+    of a
+    loop give the velocity relative to the other frame. `constraints.kinds` describes the rows of other kinds.
+    """
     if any(own.kind not in ("point", "fixed") for own in tree.source.constraints):
         where = poses_of(tree, q)
         return label(in_base(tree, where, jacobian_of(tree, where)), "contact_jacobian")
@@ -293,7 +365,7 @@ def contact_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 
 def check_any(tree: Tree) -> None:
-    """Raises RobotError: the robot has no constraints."""
+    """Raise RobotError if the robot has no constraints."""
     if not tree.source.constraints:
         raise RobotError(
             f"robot '{tree.source.name}' has no contacts and no loops, which constrained functions are about; expected "
@@ -303,10 +375,12 @@ def check_any(tree: Tree) -> None:
 
 
 def check_independent(tree: Tree) -> None:
-    """Raise RobotError if the force of a constraint is not determined, or as `check_any` does.
+    """Raise RobotError if the robot has no constraints, or if a constraint force is not unique at any configuration.
 
-    That is where, at every configuration, a row without compliance holds what other rows without compliance, or the
-    joints, hold already. Rows with compliance are always determined, and so are rows that only they depend on."""
+    A force is not unique if a row without compliance repeats, at every configuration, other rows without compliance or
+    the
+    restrictions of the joints. Rows with compliance always have a unique force.
+    """
     check_any(tree)
     robot, random = tree.source, np.random.default_rng(0)
     dependent = set(range(len(robot.constraints)))
@@ -323,14 +397,20 @@ def check_independent(tree: Tree) -> None:
 
 
 def _dependent(tree: Tree, q: Sequence[float]) -> set[int]:
-    """Return the constraints with a row without compliance that depends at q on such rows before it."""
+    """Return the constraints with a row without compliance that depends at q on earlier such rows."""
     return _without_pivots(tree.source, weighed(tree, q, closed=True))
 
 
 def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:
-    """Return the constraints with a row without compliance, of `columns` (rows, nv), that such rows before it span.
+    """Return the constraints with a row without compliance that earlier such rows span.
 
-    Rows with compliance are left out: J M⁻¹ Jᵀ + C is regular if and only if the rows without one are independent."""
+    Rows with compliance are skipped: J M⁻¹ Jᵀ + C is regular if and only if the rows without compliance are
+    independent.
+
+    Args:
+        robot: The robot.
+        columns: Weighted rows (rows, nv) of all constraints.
+    """
     basis: list[npt.NDArray[np.float64]] = []
     result: set[int] = set()
     sizes = np.linalg.norm(columns, axis=1)

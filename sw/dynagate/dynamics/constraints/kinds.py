@@ -1,9 +1,10 @@
-"""Directions that each kind of constraint fixes for a frame, a row for each direction.
+"""The rows of each kind of constraint: the directions of motion that it fixes for a frame.
 
-A row fixes T · angular + P · linear velocity of the frame, minus those of the other frame for a loop, with T and P
-(rows, 3). For a point and a fixed frame these are unit vectors. A plane has its normal, in base axes. A hinge has the x
-and y axes of the frame, which is free about z. A distance has the vector from the other frame to the frame, divided by
-its length. If T and P rotate, the derivative of a row has a term of velocities in addition to the acceleration.
+A row fixes T · angular + P · linear velocity of the frame, relative to the other frame for a loop, with T and P
+(rows, 3). A point and a fixed frame have unit vectors. A plane has its normal, in base axes. A hinge has the x
+and y axes of the frame, which can rotate about z. A distance has the vector from the other frame to the frame, divided
+by
+its length. If T and P rotate, the derivative of a row has a velocity term in addition to the acceleration.
 """
 
 from __future__ import annotations
@@ -18,40 +19,46 @@ NOTHING, UNIT = np.zeros((3, 3)), np.eye(3)
 
 
 class Ends(NamedTuple):
-    """The frames of a constraint in one set of axes. turn (3, 3), at (3,): the frame's pose; to_turn, to_at: that of
-    the other one of a loop. up (3,): normal of a plane."""
+    """Poses of a constraint's two frames in common axes."""
 
     turn: Array
+    """Rotation (3, 3) of the frame."""
     at: Array
+    """Origin (3,) of the frame, m."""
     to_turn: Array
+    """Rotation (3, 3) of the other frame of a loop."""
     to_at: Array
+    """Origin (3,) of the other frame of a loop, m."""
     up: Array
+    """Normal (3,) of a plane."""
 
 
 class Directions(NamedTuple):
-    """T and P (rows, 3)."""
+    """The directions that a constraint fixes."""
 
     turning: Array
+    """T (rows, 3), for angular velocities."""
     moving: Array
+    """P (rows, 3), for linear velocities."""
 
     def of(self, turning: Array, moving: Array) -> Array:
-        """The rows (rows, ...) of two vectors (3, ...)."""
+        """Return the rows (rows, ...) of an angular and a linear vector (3, ...)."""
         rows: Array = self.turning @ turning + self.moving @ moving
         return rows
 
     def push(self, force: Array) -> tuple[Array, Array]:
-        """Moment and force (3,) that numbers of the rows are."""
+        """Return the moment and force (3,) on the frame for constraint forces (rows,)."""
         return self.turning.T @ force, self.moving.T @ force
 
 
 def threes(kind: str) -> list[slice]:
-    """The rows of a kind that are vectors in the axes of all."""
+    """Return the slices of a kind's rows that are vectors in common axes."""
     starts = {"point": (0,), "fixed": (0, 3), "hinge": (2,)}.get(kind, ())
     return [slice(k, k + 3) for k in starts]
 
 
 def directions(kind: str, ends: Ends, length: float) -> Directions:
-    """T and P of a kind. length: of a distance, m."""
+    """Return T and P for a kind of constraint. `length` is the length of a distance constraint, m."""
     if kind == "point":
         return Directions(array(NOTHING), array(UNIT))
     if kind == "fixed":
@@ -65,8 +72,14 @@ def directions(kind: str, ends: Ends, length: float) -> Directions:
 
 
 def turned(kind: str, ends: Ends, length: float, spin: Array, relative: tuple[Array, Array]) -> Array:
-    """Ṫ · turning + Ṗ · moving (rows,). spin (3,): of the frame; relative: how it turns and moves relative to the
-    other.
+    """Return Ṫ · angular + Ṗ · linear velocity (rows,): the accelerations due to the rotation of the directions.
+
+    Args:
+        kind: Kind of the constraint.
+        ends: Poses of its frames.
+        length: Length of a distance constraint, m.
+        spin: Angular velocity (3,) of the frame, rad/s.
+        relative: Angular and linear velocity (3,) of the frame relative to the other frame.
     """
     turning, moving = relative
     if kind == "hinge":
@@ -78,8 +91,10 @@ def turned(kind: str, ends: Ends, length: float, spin: Array, relative: tuple[Ar
 
 
 def opening(kind: str, ends: Ends, length: float) -> Array:
-    """How far a loop is open (rows,): the distance of its frames, and ½ Σ b × a over the axes that it holds together,
-    which is the angle between them to third order; of a distance, by how much it is too long."""
+    """Return the opening (rows,) of a loop: the distance of its frames, and their angle to third order as ½ Σ b × a.
+
+    The sum is over the axes that the constraint keeps together. A distance constraint has the excess of its length.
+    """
     apart = ends.at - ends.to_at
     if kind == "distance":
         return array([(apart @ apart) * (0.5 / length) - 0.5 * length])
@@ -94,5 +109,5 @@ def opening(kind: str, ends: Ends, length: float) -> Array:
 
 
 def is_still(kind: str) -> bool:
-    """Whether T and P of a kind do not turn."""
+    """Return whether T and P of a kind of constraint have constant directions."""
     return kind in ("point", "fixed", "plane")

@@ -1,12 +1,15 @@
-"""Constrained forward dynamics by articulated bodies: steps over links, each of as many products as the others.
+"""Constrained forward dynamics by the articulated-body algorithm, as passes over links with equal work for each link.
 
-To the leaves go poses and the motion at q̈ = 0. To the root go articulated inertias, the load u that torques and the
-motion leave at each joint, and the loads y that a force of 1 along each row leaves there. With M⁻¹ = Aᵀ D⁻¹ A,
+The outward pass computes poses and the motion at q̈ = 0. The inward pass computes articulated inertias, the
+remaining joint torque u, and the joint torque y of a unit force along each constraint row. With M⁻¹ = Aᵀ D⁻¹ A,
 
     J M⁻¹ Jᵀ = Σ y D⁻¹ yᵀ    and    J M⁻¹ (τ - h) = Σ y D⁻¹ u    over all degrees of freedom,
 
-which are summed on the way (Rodriguez, Jain & Kreutz-Delgado, "Spatial operator algebra for multibody system dynamics",
-1992). The forces λ that they give add y λ to u, and accelerations go to the leaves once more. Neither M nor J is made.
+which are summed during the pass. The resulting forces λ add y λ to u, and a second outward pass computes accelerations.
+Neither M nor J is formed.
+
+Reference:
+    Rodriguez, Jain & Kreutz-Delgado, "Spatial operator algebra for multibody system dynamics", 1992.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ def forward_dynamics(
     *,
     external: Array | None = None,
 ) -> tuple[list[Scalar], Array]:
-    """Compute `constrained.forward_dynamics` by passes over links."""
+    """Return q̈ (nv,) and λ (rows,) of `constraints.dynamics.forward_dynamics`, computed by passes over links."""
     joints, rates, solver = links.transforms(q), links.velocities(qd), ConstraintSolver(links.tree)
     outside = () if external is None else (links.rows(external),)
     poses = links.down("constraint", partial(_posed, local=not tied_chains(links.tree)), joints)
@@ -77,16 +80,18 @@ def forward_dynamics(
 
 
 class _Pose(NamedTuple):
-    """Pose of a link in the axes of its rows. base (3, 3): the base's rotation there, for the first link of a chain."""
+    """Pose of a link in the axes of its constraint rows."""
 
     rotation: Array
     position: Array
     base: Any
+    """Rotation (3, 3) of the base in these axes, for the first link of a chain."""
 
 
 def _posed(
     link: TreeLink, above: tuple[Array, Array] | None, joint: JointTransform, *, local: bool
 ) -> tuple[tuple[Array, Array], _Pose]:
+    """Outward pass: return the pose of a link. `local` expresses it in the axes of its chain's floating link."""
     unit = array(np.eye(3))
     base: Any = ()
     if above is not None:
@@ -100,7 +105,7 @@ def _posed(
 
 
 class _Moving(NamedTuple):
-    """A link's motion at q̈ = 0, and the velocity of its origin."""
+    """Motion of a link at q̈ = 0, and the velocity (3,) of its origin in the link's frame, m/s."""
 
     motion: LinkMotion
     v: Array
@@ -113,6 +118,7 @@ def _moving(
     rates: Sequence[Scalar],
     outside: Sequence[Scalar] | None = None,
 ) -> tuple[_Moving, _Moving]:
+    """Outward pass: return the motion of a link when no joint accelerates."""
     before = None if above is None else above.motion
     v = zeros(3) if above is None else joint.to_link(above.v + cross(above.motion.w, joint.translation))
     result = _Moving(drifting(link, before, joint, rates, outside), v + link.motion(rates).linear)
@@ -120,20 +126,21 @@ def _moving(
 
 
 class _Hold(NamedTuple):
-    """Contribution of constraints to a link.
-
-    ball: an inertia that the link carries for them, () for none. forces: on the link by a force of 1 along each row; ()
-    if the row holds another link. loads: torques of its joint by equalities of joints, by row.
-    """
+    """Contribution of constraints to one link."""
 
     ball: Any
+    """Inertia that the link carries for its constraints; () for none."""
     forces: list[Any]
+    """Force on the link for a unit force along each row; () if the row acts on another link."""
     loads: list[Any]
+    """Torques of the link's joint for each row, from equalities of joints."""
 
 
 def marks(tree: Tree) -> list[tuple[Any, ...]]:
-    """Return, for each link, a key of its part in constraints that links with one body share: () for none. The first
-    link of a chain has sums over the chain.
+    """Return a key for each link's part in constraints: links with equal keys can share one loop body; () stands for
+    none.
+
+    The first link of a chain has its own key, because it sums over the chain.
     """
     of_forces, of_joints = _rows_by_link(tree)
     return [
@@ -143,6 +150,7 @@ def marks(tree: Tree) -> list[tuple[Any, ...]]:
 
 
 def _rows_by_link(tree: Tree) -> tuple[list[list[int]], list[list[int]]]:
+    """Return, for each link, the rows that act on it as forces, and the rows that act on its joint."""
     of_forces: list[list[int]] = [[] for _ in tree.links]
     of_joints: list[list[int]] = [[] for _ in tree.links]
     for held in constraints_of(tree):
@@ -154,23 +162,31 @@ def _rows_by_link(tree: Tree) -> tuple[list[list[int]], list[list[int]]]:
 
 
 def _where(tree: Tree, poses: Sequence[_Pose], q: Sequence[Sequence[Scalar]]) -> LinkPoses:
+    """Return the poses and configuration of all links as `LinkPoses`."""
     base = [poses[tree.ancestors[i][0]].base for i in tree.links]
     return LinkPoses([p.rotation for p in poses], [p.position for p in poses], base, [x for own in q for x in own])
 
 
 class _Velocities:
-    """How frames turn and move, in the axes of the rows. rates: q̇ by link."""
+    """Velocities of frames and of constraint rows, in the axes of the rows.
+
+    Args:
+        where: Poses of the links.
+        motions: Motion of each link.
+        rates: q̇ by link.
+    """
 
     def __init__(self, where: LinkPoses, motions: Sequence[_Moving], rates: Sequence[Sequence[Scalar]]) -> None:
         self._where, self._motions = where, motions
         self.rates = [x for own in rates for x in own]
 
     def of(self, end: Endpoint) -> tuple[Array, Array]:
+        """Return the angular and linear velocity (3,) of an endpoint."""
         own, turn = self._motions[end.link], self._where.rotation[end.link]
         return turn @ own.motion.w, turn @ (own.v + cross(own.motion.w, end.point))
 
     def rows(self, held: ConstraintInstance) -> Array:
-        """J q̇ of a constraint."""
+        """Return J q̇ of a constraint."""
         if held.joints:
             parts = zip(held.joints.rows(self._where), held.joints.in_v, strict=True)
             return array([sum((part * self.rates[d] for part, d in parts), 0.0)])
@@ -206,6 +222,7 @@ def _rows(
 
 
 def _holds(solver: ConstraintSolver, tree: Tree, where: LinkPoses, active: Sequence[Scalar]) -> list[_Hold]:
+    """Return the contribution of constraints to each link."""
     count = tree.source.constraint_rows
     result = [_Hold((), [()] * count, [()] * count) for _ in tree.links]
     balls = solver.balls(active)
@@ -227,22 +244,28 @@ def _holds(solver: ConstraintSolver, tree: Tree, where: LinkPoses, active: Seque
 
 
 class _Sums(NamedTuple):
-    """delassus: Σ y D⁻¹ yᵀ, the entries on and above the diagonal. reached: Σ y D⁻¹ u (rows,)."""
+    """Sums over degrees of freedom."""
 
     delassus: Array
+    """Σ y D⁻¹ yᵀ, the entries on and above the diagonal."""
     reached: Array
+    """Σ y D⁻¹ u (rows,)."""
 
     def __add__(self, other: _Sums) -> _Sums:  # type: ignore[override]
         return _Sums(self.delassus + other.delassus, self.reached + other.reached)
 
 
 class _Below(NamedTuple):
-    """Sums over the subtrees below a link: inertia, force, forces by rows, and sums over degrees of freedom."""
+    """Sums over the subtrees below a link."""
 
     inertia: ArticulatedInertia
+    """Articulated inertia."""
     force: SpatialForce
+    """Bias force."""
     by_rows: list[SpatialForce]
+    """Force for a unit force along each row."""
     sums: _Sums
+    """Sums over degrees of freedom."""
 
     def __add__(self, other: _Below) -> _Below:  # type: ignore[override]
         by_rows = [own + more for own, more in zip(self.by_rows, other.by_rows, strict=True)]
@@ -250,12 +273,16 @@ class _Below(NamedTuple):
 
 
 class _Loads(NamedTuple):
-    """joint: of a link. u (dofs,), y (rows, dofs): of its degrees of freedom. sums: of it and of all below."""
+    """Loads of one link's joint."""
 
     joint: ArticulatedJoint
+    """Factors of the joint."""
     u: list[Scalar]
+    """Remaining torques (dofs,)."""
     y: list[list[Scalar]]
+    """Torques (rows, dofs) for a unit force along each row."""
     sums: _Sums
+    """Sums over this joint and all joints below."""
 
 
 def _loaded(
@@ -267,6 +294,7 @@ def _loaded(
     tau: Sequence[Scalar],
     hold: _Hold,
 ) -> tuple[_Below, _Loads]:
+    """Inward pass: return the sums for the parent, and the loads of the link's joint."""
     inertia, joint = articulate_link(link, None if below is None else below.inertia, pose, hold.ball or None)
     resisted = [torque - link.resistance(d, rate) for d, (torque, rate) in enumerate(zip(tau, rates, strict=True))]
     net = moving.motion.net
@@ -284,6 +312,7 @@ def _loaded(
 
 
 def _summed(link: TreeLink, joint: ArticulatedJoint, u: Sequence[Scalar], y: Sequence[Sequence[Scalar]]) -> _Sums:
+    """Return the contribution of one joint to the sums."""
     inverse = [factor.inverse_d for factor in joint.factors]
     scaled = [array([own * d for own, d in zip(row, inverse, strict=True)]) for row in y]
     pairs = [(a, b) for a in range(len(y)) for b in range(a, len(y))]
@@ -299,7 +328,7 @@ def _pushes(
     rows: Array,
     loads: Sequence[_Loads],
 ) -> tuple[Array, Array]:
-    """Solve for the forces of the rows, and return them in the rows and in base axes."""
+    """Solve for the constraint forces, and return them in the axes of the rows and in base axes."""
     first = [loads[i].sums for i in tree.links if tree.parents[i] < 0]
     entries = iter(sum((own.delassus for own in first[1:]), first[0].delassus))
     count = tree.source.constraint_rows
@@ -312,5 +341,6 @@ def _pushes(
 def _accelerated(
     link: TreeLink, above: SpatialMotion | None, pose: JointTransform, loads: _Loads, push: Array
 ) -> tuple[SpatialMotion, list[Scalar]]:
+    """Outward pass: return the acceleration of a link, and q̈ of its joint."""
     pushed = [u + array([row[d] for row in loads.y]) @ push for d, u in enumerate(loads.u)]
     return joint_acceleration(link, ZERO_MOTION if above is None else pose.motion_to_link(above), loads.joint, pushed)

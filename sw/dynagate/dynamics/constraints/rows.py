@@ -1,7 +1,7 @@
-"""The rows of a robot's constraints: their Jacobian, accelerations of what they hold, and how far loops are open.
+"""The rows of a robot's constraints: their Jacobian, the accelerations of constrained frames, and the opening of loops.
 
-Vectors are in axes of the floating link that a frame hangs from, or in base axes without one: there J has the fewest
-entries that vary. The drift J̇ q̇ is what inverse dynamics finds of accelerations at q̈ = 0.
+Vectors are in the axes of the floating link from which a frame hangs, or in base axes if there is no such link. In
+these axes J has the fewest entries that vary. The drift J̇ q̇ follows from inverse dynamics at q̈ = 0.
 """
 
 from __future__ import annotations
@@ -27,12 +27,16 @@ from dynagate.robot.constraint import Constraint
 
 
 class LinkPoses(NamedTuple):
-    """A configuration. rotation[i], position[i], base[i]: as of `Poses`. q: with all joints free."""
+    """Poses of all links at one configuration."""
 
     rotation: list[Array]
+    """Rotation (3, 3) of each link, as in `Poses`."""
     position: list[Array]
+    """Origin (3,) of each link, m."""
     base: list[Array]
+    """Rotation (3, 3) of the base for each link."""
     q: Sequence[Scalar]
+    """Configuration of all joints, with mimicking joints free."""
 
     @property
     def poses(self) -> Poses:
@@ -41,24 +45,26 @@ class LinkPoses(NamedTuple):
 
 
 class Joints(NamedTuple):
-    """The joints of an equality, by their places in q and in v: q₁ = p(q₂), or a number. parts: of p, from the constant
-    one on."""
+    """The joints of a joint equality q₁ = p(q₂), or q₁ = constant."""
 
     in_q: list[int]
+    """Indices of the joints' numbers in q."""
     in_v: list[int]
+    """Indices of the joints' degrees of freedom."""
     parts: Sequence[float]
+    """Coefficients of the polynomial p, starting with the constant."""
 
     def rows(self, where: LinkPoses) -> list[Scalar]:
-        """J at the joints' places: 1 and -p'."""
+        """Return the entries of J for the joints: 1 and -p'."""
         return [1.0, *(-_value(_slopes(self.parts), where.q[i]) for i in self.in_q[1:])]
 
     def opening(self, where: LinkPoses) -> Scalar:
-        """q₁ - p(q₂)."""
+        """Return the violation q₁ - p(q₂)."""
         first = where.q[self.in_q[0]]
         return first - (_value(self.parts, where.q[self.in_q[1]]) if self.in_q[1:] else self.parts[0])
 
     def drift(self, where: LinkPoses, rates: Sequence[Scalar]) -> Scalar:
-        """J̇ q̇ = -p'' q̇₂²."""
+        """Return J̇ q̇ = -p'' q̇₂²."""
         curved = _slopes(_slopes(self.parts))
         if not (self.in_q[1:] and any(curved)):
             return 0.0
@@ -67,6 +73,7 @@ class Joints(NamedTuple):
 
 
 def _slopes(parts: Sequence[float]) -> list[float]:
+    """Return the coefficients of the derivative of a polynomial."""
     return [k * part for k, part in enumerate(parts)][1:]
 
 
@@ -79,50 +86,60 @@ def _value(parts: Sequence[float], x: Scalar) -> Scalar:
 
 
 class Endpoint(NamedTuple):
-    """A frame of a constraint. sign: 1 for the frame that is held, -1 for that at which a loop holds it. link: that
-    carries it, -1 for the base. point (3,), turn (3, 3): its pose in the tree's frame of the link."""
+    """A frame of a constraint."""
 
     sign: float
+    """1 for the constrained frame, -1 for the other frame of a loop."""
     link: int
+    """Number of the link that carries the frame, -1 for the base."""
     point: Array
+    """Origin (3,) of the frame in the tree's frame of the link, m."""
     turn: Array
+    """Rotation (3, 3) of the frame in the tree's frame of the link."""
 
 
 class ConstraintInstance(NamedTuple):
-    """A constraint on the tree. rows: its places among all rows. ends: its frame, and, of a loop, the other one.
-    joints: those of an equality of joints, which has no frames. link: that names its intermediate values."""
+    """A constraint of a robot, located on its tree."""
 
     constraint: Constraint
+    """The constraint."""
     rows: slice
+    """Its rows among all constraint rows."""
     ends: list[Endpoint]
+    """Its frame and, for a loop, the other frame; empty for an equality of joints."""
     joints: Joints | None
+    """The joints of an equality of joints, else None."""
     link: int
+    """Number of the link that names intermediate values."""
 
     @property
     def moving(self) -> list[Endpoint]:
+        """The endpoints that are not on the base."""
         return [end for end in self.ends if end.link >= 0]
 
     @property
     def scope(self) -> tuple[str, str]:
+        """The scope that names the constraint's operations."""
         return "constraint", f"link{self.link}"
 
     def in_threes(self) -> list[slice]:
-        """The places of vectors: of turning, where it holds that whole, and of moving."""
+        """Return the slices of rows that form 3-vectors: angular if all of rotation is fixed, and linear."""
         return [slice(self.rows.start + k.start, self.rows.start + k.stop) for k in threes(self.constraint.kind)]
 
     def pivots(self, size: int) -> list[int]:
-        """Sizes of the pivots of its rows, of which three are taken together where they are a vector and size is 3."""
+        """Return the sizes of the pivot blocks of the rows; vectors are blocks of three if `size` is 3."""
         vectors = self.in_threes() if size == 3 else []
         return [1] * (self.constraint.rows - 3 * len(vectors)) + [3] * len(vectors)
 
     def where(self, where: LinkPoses) -> Ends:
-        """Its frames in the axes of its rows."""
+        """Return the poses of the constraint's frames in the axes of its rows."""
         poses = [(end.turn, end.point) if end.link < 0 else _pose(where, end) for end in self.ends]
         (turn, at), (to_turn, to_at) = poses[0], poses[-1]
         up = where.base[self.moving[0].link] @ array(self.constraint.normal)
         return Ends(turn, at, to_turn, to_at, up)
 
     def directions(self, where: LinkPoses) -> Directions:
+        """Return the directions T and P of the rows."""
         return directions(self.constraint.kind, self.where(where), self.constraint.length)
 
 
@@ -136,7 +153,7 @@ def _end(tree: Tree, name: str, sign: float) -> Endpoint:
 
 
 def _joints(tree: Tree, own: Constraint) -> tuple[Joints, int]:
-    """The joints of an equality, and the link of the first."""
+    """Return the joints of an equality, and the link of the first one."""
     names = tree.source.joint_names
     links = [names.index(name) for name in (own.frame, own.to) if name]
     in_q = [part.start for _, part, _ in tree.robot.slices()]
@@ -144,7 +161,7 @@ def _joints(tree: Tree, own: Constraint) -> tuple[Joints, int]:
 
 
 def constraints_of(tree: Tree) -> Iterator[ConstraintInstance]:
-    """The robot's constraints in their order."""
+    """Yield the robot's constraints in order, located on the tree."""
     start = 0
     for own in tree.source.constraints:
         rows = slice(start, start + own.rows)
@@ -157,7 +174,7 @@ def constraints_of(tree: Tree) -> Iterator[ConstraintInstance]:
 
 
 def tied_chains(tree: Tree) -> set[int]:
-    """The first links of chains that a loop ties to another one or to the base."""
+    """Return the first links of chains that a loop connects to another chain or to the base."""
     result: set[int] = set()
     for held in constraints_of(tree):
         ends = {tree.ancestors[end.link][0] if end.link >= 0 else -1 for end in held.ends}
@@ -166,8 +183,9 @@ def tied_chains(tree: Tree) -> set[int]:
 
 
 def poses_of(tree: Tree, q: Sequence[Scalar]) -> LinkPoses:
-    """Return the poses of all links in the axes of the floating link of their chain, or of the base; tied chains use
-    the base.
+    """Return the poses of all links in the axes of their chain's floating link, or of the base.
+
+    Chains that a loop connects to another chain or to the base are expressed in base axes.
     """
     reference = {first: first if tree.robot.links[first].joint.kind.free else -1 for first in chains(tree)}
     reference |= dict.fromkeys(tied_chains(tree), -1)
@@ -175,15 +193,23 @@ def poses_of(tree: Tree, q: Sequence[Scalar]) -> LinkPoses:
 
 
 def _position(where: LinkPoses, end: Endpoint) -> Array:
+    """Return the origin (3,) of an endpoint."""
     return end.point if end.link < 0 else where.position[end.link] + where.rotation[end.link] @ end.point
 
 
 def _pose(where: LinkPoses, end: Endpoint) -> tuple[Array, Array]:
+    """Return the rotation (3, 3) and origin (3,) of an endpoint."""
     return where.rotation[end.link] @ end.turn, _position(where, end)
 
 
 def jacobian_of(tree: Tree, where: LinkPoses, *, closed: bool = False) -> Array:
-    """J (rows, nv) of the robot with its joints free. closed: as if the other end of a loop were where the first is."""
+    """Return J (rows, nv) of a robot with free joints.
+
+    Args:
+        tree: The robot.
+        where: Poses of its links.
+        closed: Whether to assume closed loops: both frames at the position of the first.
+    """
     result = zeros(tree.source.constraint_rows, tree.nv)
     for held in constraints_of(tree):
         if held.joints:
@@ -202,14 +228,23 @@ def jacobian_of(tree: Tree, where: LinkPoses, *, closed: bool = False) -> Array:
 
 
 Velocity = Callable[[Endpoint], tuple[Array, Array]]
-"""How a frame turns and moves, in the axes of the rows: (3,) each."""
+"""A function that returns the angular and linear velocity (3,) of an endpoint in the axes of the rows."""
 
 
 def acceleration_of(
     tree: Tree, where: LinkPoses, motion: Balance, rates: Sequence[Scalar], velocity: Velocity | None = None
 ) -> Array:
-    """Return the accelerations of held frames, for loops relative to the other frames (rows,). rates: q̇ of the robot
-    with its joints free. velocity: of a frame; None is J q̇. For equalities of joints it is only J̇ q̇."""
+    """Return the accelerations (rows,) of constrained frames, relative to the other frame for loops.
+
+    Equalities of joints contribute only J̇ q̇.
+
+    Args:
+        tree: The robot.
+        where: Poses of its links.
+        motion: Accelerations of its links.
+        rates: q̇ of all joints, with mimicking joints free.
+        velocity: Velocity of an endpoint; None computes it from J and q̇.
+    """
 
     def by_columns(end: Endpoint) -> tuple[Array, Array]:
         turning, moving = jacobian_columns(tree, end.link, _position(where, end), where.poses)
@@ -239,7 +274,7 @@ def acceleration_of(
 
 
 def _turned(held: ConstraintInstance, where: LinkPoses, velocity: Velocity) -> Array:
-    """Return the accelerations (rows,) that come from the rotation of a constraint's own directions."""
+    """Return the accelerations (rows,) due to the rotation of a constraint's directions."""
     spin, turning, moving = zeros(3), zeros(3), zeros(3)
     for end in held.moving:
         turns, moves = velocity(end)
@@ -249,7 +284,7 @@ def _turned(held: ConstraintInstance, where: LinkPoses, velocity: Velocity) -> A
 
 
 def stabilized(tree: Tree, where: LinkPoses, rows: Array, velocity: Callable[[slice], Array]) -> Array:
-    """Rows of accelerations with what Baumgarte's stabilization adds. velocity: of some rows."""
+    """Add Baumgarte's stabilization to constraint accelerations (rows,). `velocity` returns J q̇ for a slice of rows."""
     result = rows.copy()
     for held in constraints_of(tree):
         own = held.constraint
@@ -262,13 +297,14 @@ def stabilized(tree: Tree, where: LinkPoses, rows: Array, velocity: Callable[[sl
 
 
 def _opening(where: LinkPoses, held: ConstraintInstance) -> Array:
+    """Return the opening (rows,) of a constraint."""
     if held.joints:
         return array([held.joints.opening(where)])
     return opening(held.constraint.kind, held.where(where), held.constraint.length)
 
 
 def in_base(tree: Tree, where: LinkPoses, rows: Array) -> Array:
-    """Rows of constraints, numbers or vectors, turned into base axes."""
+    """Rotate constraint rows, (rows,) or (rows, n), to base axes."""
     result = zeros(*rows.shape)
     for held in constraints_of(tree):
         result[held.rows] = rows[held.rows]

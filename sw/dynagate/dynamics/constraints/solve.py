@@ -1,4 +1,4 @@
-"""The forces of active constraints from the Delassus matrix, J M⁻¹ Jᵀ = Yᵀ D⁻¹ Y, whatever its factors were made of."""
+"""The forces of active constraints from the Delassus matrix J M⁻¹ Jᵀ, independent of how the matrix was computed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from dynagate.dynamics.tree import Tree
 
 
 class ConstraintSolver:
-    """The constraints of a robot, of which some hold. active (constraints,): 1 where one holds, 0 where it does not."""
+    """Solver for the forces of a robot's active constraints. `active` (constraints,) is 1 for an active constraint,
+    else 0.
+    """
 
     def __init__(self, tree: Tree) -> None:
         self._held, self._masses = list(constraints_of(tree)), _masses(tree)
 
     def masked(self, rows: Array, active: Sequence[Scalar]) -> Array:
-        """Rows of constraints, numbers or vectors, with 0 where a constraint does not hold."""
+        """Return constraint rows, numbers or vectors, with 0 for inactive constraints."""
         result = rows.copy()
         for k, held in enumerate(self._held):
             with scope(*held.scope):
@@ -34,8 +36,8 @@ class ConstraintSolver:
         return result
 
     def balls(self, active: Sequence[Scalar]) -> dict[int, Inertia]:
-        """Return the inertias that links carry at the frames of constraints, by link, in the tree's frames
-        (`added_mass`).
+        """Return the inertias that links carry at constrained frames (`augmented_delassus`), by link, in the tree's
+        frames.
         """
         balls: dict[int, Inertia] = {}
         for k, held in enumerate(self._held):
@@ -51,12 +53,21 @@ class ConstraintSolver:
     def pushes(
         self, active: Sequence[Scalar], matrix: Array, reached: Array, rows: Array, pivots: int
     ) -> tuple[Array, Array]:
-        """Solve for the forces of the rows while links carry balls, and return them with the forces λ (rows,) without
-        the balls.
+        """Solve for the constraint forces.
 
-        matrix (rows, rows): J M⁻¹ Jᵀ of masked rows. reached (rows,): J M⁻¹ (τ - h). rows (rows,): J̇ q̇ with its
-        stabilization, masked. pivots: rows of a pivot block, 1 or 3. With any compliance it is always 1: rows may then
-        depend on each other, so that a pivot block of three can be singular without the compliance.
+        Rows with compliance may depend on each other, so a pivot block of three can be singular without the compliance.
+        If any
+        row has compliance, pivot blocks therefore have one row.
+
+        Args:
+            active: (constraints,), 1 for an active constraint, else 0.
+            matrix: J M⁻¹ Jᵀ (rows, rows) of masked rows, with added masses.
+            reached: J M⁻¹ (τ - h) (rows,).
+            rows: J̇ q̇ with its stabilization (rows,), masked.
+            pivots: Rows of a pivot block, 1 or 3.
+
+        Returns:
+            The forces (rows,) with added masses, and the constraint forces λ (rows,) without them.
         """
         if any(any(held.constraint.compliances) for held in self._held):
             pivots = 1
@@ -83,7 +94,7 @@ class ConstraintSolver:
 
 
 def _masses(tree: Tree) -> list[float]:
-    """Return the mass of `added_mass` for each row of contacts and of loops to the base."""
+    """Return the added mass for each row of contacts and of loops to the base."""
     result = [0.0] * tree.source.constraint_rows
     random = np.random.default_rng(0)
     drawn = [normalized(tree.source, random.uniform(-1.0, 1.0, tree.source.nq)).tolist() for _ in range(CONFIGURATIONS)]
@@ -97,7 +108,7 @@ def _masses(tree: Tree) -> list[float]:
 
 
 def weighed(tree: Tree, q: Sequence[float], *, closed: bool = False) -> npt.NDArray[np.float64]:
-    """J L⁻¹ D^-½ (rows, nv), whose products are J M⁻¹ Jᵀ. closed: as `jacobian_of` takes it."""
+    """Return J L⁻¹ D^-½ (rows, nv) in numbers, whose products are J M⁻¹ Jᵀ. `jacobian_of` documents `closed`."""
     mimic = tree.mimic
     position = mimic.configuration(q)
     m, jacobian = mass_matrix(tree, position), jacobian_of(tree, poses_of(tree, position), closed=closed)

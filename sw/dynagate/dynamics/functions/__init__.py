@@ -1,1 +1,1 @@
-"""The function table: what can be traced, evaluated and built, by name."""
+"""The function table: every function that can be traced, evaluated and built, by name."""

@@ -1,6 +1,6 @@
-"""Names of functions and results in Pinocchio, MuJoCo and textbooks.
+"""Names of functions and results in Pinocchio, MuJoCo and textbooks, and the names here.
 
-A name is compared without case, _ and other signs: "computeABADerivatives" is "compute_aba_derivatives".
+Names are compared without case, underscores and other signs: "computeABADerivatives" equals "compute_aba_derivatives".
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 
 class Elsewhere(NamedTuple):
-    """A function of this package that has another name elsewhere."""
+    """A function of this package that has another name in other software."""
 
     function: str
     """Name of the function here."""
     differs: str = ""
-    """How the function elsewhere differs. Empty if it computes the same, so that its name is accepted."""
+    """How the other function differs. Empty if it computes the same result, so that its name is accepted."""
 
 
 _FRAME = "pass frame='NAME', the name of a frame or link (on the command line, append _NAME)"
@@ -102,13 +102,13 @@ ELSEWHERE = {
     "qm": Elsewhere("mass_matrix", "it is dense"),
     "mjjacsubtreecom": Elsewhere("center_of_mass_jacobian", "it is of the whole robot"),
 }
-"""Functions elsewhere, by name in lower case without other signs -> the function here."""
+"""Functions of other software: name in lower case without signs -> the function here."""
 
 ALIASES = {name: row.function for name, row in ELSEWHERE.items() if not row.differs}
-"""The names that are accepted, as the command line has them."""
+"""The accepted names of other software, as the command line accepts them -> the function here."""
 
 WITH_FRAME = {name: row.function for name, row in ELSEWHERE.items() if row.differs == _FRAME}
-"""The names that are accepted with a frame -> the functions of a frame."""
+"""Names of other software that are accepted together with a frame -> the function here."""
 
 
 def plain(name: str) -> str:
@@ -117,18 +117,18 @@ def plain(name: str) -> str:
 
 
 def accepted(name: str) -> str:
-    """Return the name of the function here if a name means the same function elsewhere, else the name itself."""
+    """Return the name of the function here for a name of other software with the same meaning, else the name itself."""
     known = ELSEWHERE.get(plain(name))
     return name if known is None or known.differs else known.function
 
 
 class ResultElsewhere(NamedTuple):
-    """A result that has another name elsewhere."""
+    """A result that has another name in other software."""
 
     outputs: tuple[str, ...]
     """Names of outputs here. A function has at most one of them."""
     differs: str = ""
-    """How the result elsewhere differs. Empty if it is the same, so that its name is accepted."""
+    """How the other result differs. Empty if it is the same, so that its name is accepted."""
 
 
 _ANGULAR_FIRST = "[angular; linear], where Pinocchio has [linear; angular]"
@@ -176,18 +176,18 @@ RESULTS = {
     "qpos": ResultElsewhere(("q_next",), "its quaternions are (x, y, z, w)"),
     "qvel": ResultElsewhere(("qd_next",), "a floating base moves along its own axes"),
 }
-"""Results elsewhere, by name in lower case without other signs -> the outputs here."""
+"""Results of other software: name in lower case without signs -> the outputs here."""
 
 
 def held(name: str, outputs: Iterable[str]) -> tuple[str, str]:
-    """Return which output a name stands for that is no output.
+    """Find the output that a name from other software refers to.
 
     Args:
-        name: The name.
-        outputs: Names of the outputs that are there. An output of a function of a frame may end with the frame's name.
+        name: The name, which is not an output here.
+        outputs: Names of the available outputs. An output of a frame's function may end with the frame's name.
 
     Returns:
-        The output of the same meaning, else ""; and what to put into the text of an error if there is none.
+        The output with the same meaning, else ""; and the hint for an error message if there is no such output.
     """
     own = list(outputs)
     same = [each for each in own if plain(each) == plain(name)]
@@ -202,5 +202,5 @@ def held(name: str, outputs: Iterable[str]) -> tuple[str, str]:
 
 
 def _framed(outputs: Iterable[str]) -> tuple[str, ...]:
-    """Return the beginnings of outputs that end with the name of a frame."""
+    """Return the prefixes of outputs that end with the name of a frame."""
     return tuple(f"{each}_" for each in outputs if each.startswith("frame_"))

@@ -84,7 +84,7 @@ CONSTRAINED_SOLUTION = FunctionRow(
     _CONSTRAINED.checks,
     mimicking=_CONSTRAINED.mimicking,
 )
-"""`constrained_forward_dynamics` with accelerations that the frames are to have, for its derivatives."""
+"""Constrained forward dynamics with prescribed frame accelerations as an input, used for its derivatives."""
 CONSTRAINED_RESIDUAL = FunctionRow(
     "constrained_residual",
     arguments("q qd qdd force"),
@@ -92,4 +92,4 @@ CONSTRAINED_RESIDUAL = FunctionRow(
     {"newton_euler": dynamics.residual},
     {},
 )
-"""The residual of the equations that constrained dynamics solve, to be differentiated."""
+"""Residual of the equations of constrained dynamics, which is differentiated."""

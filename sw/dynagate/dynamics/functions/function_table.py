@@ -1,4 +1,4 @@
-"""The functions of a robot by name: the one list of what can be traced, evaluated and built."""
+"""The functions of a robot by name: inputs, outputs and algorithms of everything that can be traced and built."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _gradient_by_columns(tree: Tree, q: Any, qd: Any, qdd: Any, minv: Any, exter
 
 
 def _whole_gradient_by_columns(tree: Tree, q: Any, qd: Any, tau: Any, external: Any = None) -> tuple[Any, ...]:
-    """Everything on chip in body frames: direct M⁻¹, q̈ from it, then the columns."""
+    """Compute the gradient of forward dynamics in body frames: M⁻¹ directly, q̈ from it, then the columns."""
     minv = articulated.mass_matrix_inverse(tree, q)
     bias = rnea.inverse_dynamics(tree, q, qd, [0.0] * tree.nv, external)
     qdd = list(minv @ array([t - b for t, b in zip(tau, bias, strict=True)]))
@@ -141,7 +141,7 @@ FUNCTIONS: dict[str, FunctionRow] = {
         ),
     ]
 }
-"""The functions of a robot by name: inputs and outputs with their shapes, and the forms of each."""
+"""Functions of a robot by name, with the shapes of inputs and outputs and the algorithms of each."""
 
 
 FUNCTIONS |= {
@@ -174,4 +174,4 @@ QUANTITIES: dict[str, FunctionRow] = {
 """Further quantities for controllers, by name."""
 
 LISTED: Mapping[str, FunctionRow] = ChainMap(CONSTRAINED, QUANTITIES, FUNCTIONS)
-"""All functions that have a name of their own, those that know every robot first."""
+"""All functions with a name; those of robots with constraints come first."""

@@ -1,4 +1,4 @@
-"""All functions of a robot by name, for a user to look through: `dynagate.FUNCTIONS`."""
+"""The table of all functions that users see as `dynagate.FUNCTIONS`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _GROUPS = (
 
 
 class FunctionTable(ChainMap[str, FunctionRow]):
-    """All functions by name. Print it for their inputs and outputs. A function that is added reaches every backend.
+    """All functions of a robot by name. Print the table to see their inputs and outputs.
+
+    A function that is added to the table reaches every backend.
 
     Example:
         >>> dynagate.FUNCTIONS["frame_jacobian"].outputs[0].name
@@ -53,3 +55,4 @@ class FunctionTable(ChainMap[str, FunctionRow]):
 
 
 TABLE = FunctionTable()
+"""The table that users see as `dynagate.FUNCTIONS`."""

@@ -1,4 +1,4 @@
-"""Look up a function by name: one that is listed, several of them, or one of a frame."""
+"""Look up a function by its name: a listed function, several functions computed together, or a function of a frame."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ TOGETHER = (
     "inverse_dynamics_gradient",
     "forward_dynamics_gradient",
 )
-"""Functions that can be computed together, and are under the name `ALL`."""
+"""Functions that can be computed together with each sample selecting one of them. `ALL` stands for all of these."""
 ALL = "all"
+"""Name that stands for every function of `TOGETHER`."""
 ROLLOUT = "rollout"
-"""A step whose state stays on the chip, turn after turn: a function of designs."""
+"""Name of a function of designs: a simulation step whose state stays on the chip between steps."""
 _TURN = FunctionRow(
     ROLLOUT,
     arguments("q qd tau"),
@@ -50,7 +51,7 @@ SOLVED = dict.fromkeys(
     ("inversekinematics", "ik", "solveik"),
     "inverse kinematics is a solver without a design; write dynagate.inverse_kinematics(robot, frames=['NAME'])",
 )
-"""Names that are searched for among the functions, without case and signs -> the answer."""
+"""Hints for names that users search for among the functions, by name without case and signs."""
 
 
 def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample: bool = False) -> FunctionRow:
@@ -59,13 +60,13 @@ def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample:
     Args:
         name: Name of a function here, or of the same function in Pinocchio, MuJoCo or a textbook (`aliases.ELSEWHERE`).
             The functions in a list are computed together, at one state.
-        of_design: A design computes it, so "rollout" is a function too.
-        per_sample: The functions in a list are computed for samples of their own instead: each sample names one.
+        of_design: Whether a design computes the function, so that "rollout" is a function too.
+        per_sample: Whether each sample selects one function of the list, instead of computing all of them.
 
     Raises:
         ArgumentError: There is no such function; or only the command line has the name: several functions in one
             text, or the name of a motion or solver.
-        ArgumentTypeError: It is neither a name nor a list of names.
+        ArgumentTypeError: The argument is neither a name nor a list of names.
     """
     names = [name] if isinstance(name, str) else name
     if not (isinstance(names, Sequence) and names and all(isinstance(each, str) for each in names)):
@@ -82,7 +83,7 @@ def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample:
 
 
 def check_named(function: str | Sequence[str], of_design: bool = False) -> None:
-    """Raise an error if there is no function of these names, as `requested` does. Frames may be missing."""
+    """Raise an error if there is no function with these names, like `requested`. Names of frames may be missing."""
     names = [function] if isinstance(function, str) else function
     if isinstance(names, Sequence):
         names = [f"{each}_{PLACEHOLDER}" if each in FRAME_FUNCTIONS else each for each in names]
@@ -90,12 +91,15 @@ def check_named(function: str | Sequence[str], of_design: bool = False) -> None:
 
 
 def of_frame(name: Any, frame: Any) -> tuple[Any, Any]:
-    """Return the requested functions with the name of their frame, and the frame that is left for the gradients.
+    """Append the name of a frame to the requested functions that need one.
 
     Args:
-        name: Name of a function, or a list of names, as of `requested`. Functions of a frame may lack its name.
-        frame: Name of a frame or link of the robot, or the frame or link itself, for functions of a frame; else the
-            frames in which gradients express vectors, or None.
+        name: Name of a function, or a list of names, as `requested` accepts it. The name of the frame may be missing.
+        frame: Name of a frame or link of the robot, or the frame or link itself, for functions of a frame. For other
+            functions, the expression frame of gradients, or None.
+
+    Returns:
+        The names with that of the frame, and the expression frame of gradients that remains.
 
     Raises:
         ArgumentError: A function of a frame has no frame, or two.
@@ -122,17 +126,17 @@ def of_frame(name: Any, frame: Any) -> tuple[Any, Any]:
 
 
 def function(name: str | Sequence[str]) -> FunctionRow:
-    """Return the row of a function by its name, as the command line and design.json have it.
+    """Return the row of a function by its name, as the command line and design.json write it.
 
     Args:
         name: A name here, or an accepted name of the same function elsewhere (`aliases.ELSEWHERE`). With commas between
-            names, or "all", the functions are computed together, each for samples of its own. In a list, or with +
-            between names, they are one function that computes all at one state. FRAME_FUNCTIONS with _ and the name of
-            a frame are functions of that frame (`Robot.frame`).
+            names, or "all", each sample selects one function. In a list, or with + between names, all are computed
+            at one state. FRAME_FUNCTIONS followed by _ and the name of a frame are functions of that frame
+            (`Robot.frame`).
 
     Raises:
-        ArgumentError: There is no such function; the text lists the names.
-        ArgumentTypeError: It is no name.
+        ArgumentError: There is no such function; the message lists the names.
+        ArgumentTypeError: The argument is not a name.
     """
     if not isinstance(name, str):
         if not (isinstance(name, Sequence) and name and all(isinstance(each, str) for each in name)):
@@ -155,7 +159,7 @@ def function(name: str | Sequence[str]) -> FunctionRow:
 
 
 def _answer(name: str) -> str:
-    """Return what an error says after the name of no function: what was probably meant, and where the names are."""
+    """Return the hint of an error about an unknown function: the most similar name, and where to find all names."""
     if plain(name) in SOLVED:
         return f"; {SOLVED[plain(name)]}"
     known = ELSEWHERE.get(plain(name))
@@ -171,7 +175,7 @@ def _answer(name: str) -> str:
 
 
 AND = "_and_"
-"""Between the names of functions at one state, in the name of all: a part of an identifier, as + is not."""
+"""Separator between the names of functions at one state in a combined name, because + is not valid in an identifier."""
 
 
 @lru_cache(maxsize=1)
@@ -182,9 +186,15 @@ def _at_once() -> re.Pattern[str]:
 
 @lru_cache(maxsize=256)
 def functions_at_once(names: tuple[str, ...]) -> FunctionRow:
-    """The row of functions that are computed at one state, in one graph: inputs and outputs are those of all, outputs
-    of a frame with _ and its name behind theirs. Raises ValueError: a name is unknown or there twice, is of a function
-    that is made by differentiation or of several, or one's output is another one's input."""
+    """Return the row of functions that are computed at one state in one graph.
+
+    It has the inputs and outputs of all functions. Outputs of a frame end with _ and the frame's name.
+
+    Raises:
+        ArgumentError: A name is unknown or repeated; a function is made by differentiation or combines several; or an
+            output
+            of one function is an input of another.
+    """
     rows = [function(name) for name in names]
     for row in rows:
         if row.derivative_of or row.parts or row.name == ROLLOUT or row.name in CONSTRAINED:
@@ -222,7 +232,7 @@ def functions_at_once(names: tuple[str, ...]) -> FunctionRow:
 
 
 def _outputs_at_once(row: FunctionRow) -> list[Argument]:
-    """Return the outputs of a function when it is combined with others: those of a frame have its name."""
+    """Return the outputs of a function within a combination: outputs of a frame get the frame's name."""
     for prefix in sorted(FRAME_FUNCTIONS, key=len, reverse=True):
         if row.name.startswith(f"{prefix}_"):
             return [replace(a, name=f"{a.name}_{row.name.removeprefix(f'{prefix}_')}") for a in row.outputs]
@@ -236,17 +246,19 @@ FRAME_FUNCTIONS: dict[str, tuple[str, str, Algorithm]] = {
     "frame_acceleration": ("q qd qdd", "frame_acceleration", frames.acceleration),
     "frame_bias_acceleration": ("q qd", "frame_bias_acceleration", frames.bias_acceleration),
 }
-"""Functions of one frame, whose name follows theirs, as in frame_pose_tool0."""
+"""Functions of one frame. The frame's name follows theirs, for example frame_pose_tool0."""
 PLACEHOLDER = "frame"
-"""Stands for a frame's name that is not known yet."""
+"""Stand-in for the name of a frame that is not known yet."""
 _OF_FRAMES = tuple(f"{name}_" for name in FRAME_FUNCTIONS)
 LONGEST_FRAME = 100
-"""Letters of a frame's name that still fit the name of a file."""
+"""Largest number of letters in a frame's name, so that the function's name fits a file name."""
 
 
 @lru_cache(maxsize=64)
 def _frame_function(row: str, frame: str) -> FunctionRow:
-    """Raises ValueError: the name cannot be part of an identifier."""
+    """Return the row of a function of one frame. Raise ArgumentError if the frame's name cannot be part of an
+    identifier.
+    """
     if not (frame.isascii() and f"_{frame}".isidentifier() and len(frame) <= LONGEST_FRAME):
         raise ArgumentError(
             f"frame '{frame}' cannot be part of a function's name; give it one of up to {LONGEST_FRAME} letters, "
@@ -264,8 +276,11 @@ def _frame_function(row: str, frame: str) -> FunctionRow:
 
 
 def functions_together(names: Sequence[str]) -> FunctionRow:
-    """The row of several functions whose samples share one graph. Raises ValueError: a name is unknown, occurs twice,
-    or is of a function that cannot be computed with others."""
+    """Return the row of several functions whose samples share one graph.
+
+    Raises:
+        ArgumentError: A name is unknown or repeated, or the function cannot be computed with others.
+    """
     names = [function(name).name for name in names]
     for name in names:
         if name not in TOGETHER:

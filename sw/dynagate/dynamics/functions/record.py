@@ -15,7 +15,7 @@ from dynagate.dynamics.tree import Tree, tree_of
 from dynagate.robot import Robot, RobotError
 
 SCAN = "scan"
-"""The form that is a loop over links."""
+"""Name of the algorithm that is a loop over links."""
 SCANS = {
     "inverse_dynamics": "newton_euler",
     "forward_dynamics": "aba",
@@ -28,32 +28,32 @@ SCANS = {
     "inverse_mass_product_jvp": "aba",
     "constrained_forward_dynamics": "articulated",
 }
-"""Functions that have an algorithm over links, and the form that it has when it is unrolled."""
+"""Functions with an algorithm over links -> the algorithm's name when it is unrolled."""
 
 
 Algorithm = Callable[..., Any]
 TAU_OR_QDD = Argument("tau_or_qdd", "cotangent")
-"""Input of functions together: τ in samples of a function that takes torques, q̈ in those of one that takes
-accelerations."""
+"""Input of combined functions: τ for samples of functions that take torques, q̈ for those that take accelerations."""
 ACCELERATION = "frame_acceleration_"
-"""Begins the functions that take accelerations and no forces."""
+"""Prefix of the functions that take accelerations but no forces."""
 MASS_PRODUCT = "inverse_mass_product"
-"""The function M⁻¹ τ, whose torques are those of no motion."""
+"""The function M⁻¹ τ, whose torques do not belong to a motion."""
 CODE = Argument("function", "scalar")
-"""Input of functions together: the code of the sample's function."""
+"""Input of combined functions: the code of the function that a sample selects."""
 EXTERNAL = Argument("f_ext", "wrenches")
-"""Optional input: force on each link from outside, [moment; force] at the link's origin in the link's frame, in N m
-and N."""
+"""Optional input: the external force on each link, [moment; force] at the link's origin in its frame, N m and N."""
 
 
 @dataclass(frozen=True)
 class FunctionPart:
-    """One of the functions that are computed together. code: of its samples, positive where it takes accelerations.
-    inputs: its own inputs by name -> those of all together."""
+    """One of several functions that are computed together."""
 
     function: FunctionRow
+    """Row of the function."""
     code: int
+    """Code of its samples, positive if it takes accelerations."""
     inputs: tuple[tuple[str, str], ...]
+    """Pairs of the function's input name and the combined function's input name."""
 
     @property
     def name(self) -> str:
@@ -62,31 +62,39 @@ class FunctionPart:
 
 @dataclass(frozen=True)
 class FunctionRow:
-    """One row of the function table. forms: the algorithms that compute it, by name, the default first.
-    options: what the algorithms take besides their inputs, by form.
-    checks: by form, what raises RobotError for robots that the form does not know.
-    derivative_of: the function whose graph it is made from by differentiation (`graph.derived`); the forms are those of
-    that function. parts: the functions that it computes together, each for samples of its own. at_once: those that it
-    computes at one state. mimicking: forms that take a robot's own coordinates, where its joints mimic others; the
-    others take those of all joints, and the spaces of inputs and outputs say how these are mapped."""
+    """One row of the function table."""
 
     name: str
+    """Name of the function."""
     inputs: tuple[Argument, ...]
+    """Inputs in order."""
     outputs: tuple[Argument, ...]
+    """Outputs in order."""
     forms: dict[str, Algorithm]
+    """Algorithms that compute the function, by name, with the default first."""
     options: dict[str, tuple[str, ...]]
+    """Names of the options that each algorithm accepts."""
     checks: dict[str, Callable[[Tree], None]] = field(default_factory=dict)
+    """Checks by algorithm. A check raises RobotError for a robot that the algorithm does not support."""
     derivative_of: FunctionRow | None = None
+    """The function whose graph is differentiated to obtain this one (`graph.derived`), or None."""
     parts: tuple[FunctionPart, ...] = ()
+    """The functions that it computes together if each sample selects one."""
     at_once: tuple[FunctionRow, ...] = ()
+    """The functions that it computes together at one state."""
     mimicking: tuple[str, ...] = ()
+    """Algorithms that accept the robot's own coordinates if joints mimic others.
+
+        Other algorithms use the coordinates of all joints, and the spaces of inputs and outputs define the conversion.
+    """
 
     def forms_for(self, robot: Robot) -> list[str]:
-        """The forms that know this robot, the default first."""
+        """Return the algorithms that support a robot, with the default first."""
         tree = tree_of(robot)
         return [form for form in self.forms if self._knows(form, tree)]
 
     def _knows(self, form: str, tree: Tree) -> bool:
+        """Return whether an algorithm supports a robot."""
         try:
             self._check(form, tree)
         except RobotError:
@@ -94,7 +102,7 @@ class FunctionRow:
         return True
 
     def _check(self, form: str, tree: Tree) -> None:
-        """Raises RobotError: the form does not know the robot."""
+        """Raise RobotError if an algorithm does not support a robot."""
         if not (tree.mimic.is_identity or self.at_once):
             self._check_mimics(tree, form)
         if form in self.checks:
@@ -102,12 +110,13 @@ class FunctionRow:
 
     @property
     def needs_inverse(self) -> bool:
-        """Whether the algorithms divide by what resists each joint."""
+        """Whether the algorithms divide by the inertia of a joint."""
         outputs = (self.derivative_of or self).outputs
         return not {"qdd", "minv", "qd_next", "qd_after", "delassus"}.isdisjoint(argument.name for argument in outputs)
 
     @property
     def takes_external_forces(self) -> bool:
+        """Whether the function accepts external forces on the links."""
         if self.at_once:
             return any(function.takes_external_forces for function in self.at_once)
         moves = not {"qdd", "tau", TAU_OR_QDD.name}.isdisjoint(argument.name for argument in self.inputs)
@@ -115,8 +124,7 @@ class FunctionRow:
 
     @property
     def takes_friction(self) -> bool:
-        """Whether the results depend on what joints take of torques: where external forces matter too, and of the bias
-        torques."""
+        """Whether the results depend on joint friction."""
         return self.takes_external_forces or "bias_torque" in [argument.name for argument in self.outputs]
 
     def check_friction(self) -> None:
@@ -125,7 +133,9 @@ class FunctionRow:
             raise ArgumentError(f"{self.name} does not depend on friction; expected no forces")
 
     def inputs_with(self, external_forces: bool) -> tuple[Argument, ...]:
-        """Return the inputs, f_ext last if requested. Raises ValueError: forces do not enter this function."""
+        """Return the inputs, with f_ext as the last one if requested. Raise ArgumentError if forces do not affect the
+        function.
+        """
         if external_forces and not self.takes_external_forces:
             raise ArgumentError(f"{self.name} does not depend on external forces")
         return (*self.inputs, EXTERNAL) if external_forces else self.inputs
@@ -133,10 +143,18 @@ class FunctionRow:
     def __call__(
         self, robot: Robot | Tree, *inputs: Sequence[Any], form: str | None = None, **options: Any
     ) -> tuple[Any, ...]:
-        """The outputs in order; f_ext (links, 6) may follow the inputs.
+        """Return the outputs in order.
 
-        Raises ValueError for a form or an option that the function does not have, and for a function that is made by
-        differentiation, RobotError where the form does not know the robot, or M⁻¹ is needed and there is none."""
+        Args:
+            robot: The robot or its tree.
+            inputs: Values of the inputs in order; f_ext (links, 6) may follow.
+            form: Name of the algorithm; None for the default.
+            options: Options of the algorithm.
+
+        Raises:
+            ArgumentError: The function has no such algorithm or option, or is made by differentiation.
+            RobotError: The algorithm does not support the robot, or M⁻¹ is needed and does not exist.
+        """
         self.check_options(form, options)
         if self.derivative_of:
             raise ArgumentError(f"{self.name} is made from a graph; expected dynagate.trace(robot, '{self.name}')")
@@ -151,7 +169,7 @@ class FunctionRow:
         return self._results(tree, form, own, options)
 
     def _results(self, tree: Tree, form: str, inputs: Sequence[Any], options: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the outputs in a robot's own coordinates, from inputs in these."""
+        """Return the outputs in a robot's own coordinates, from inputs in the same coordinates."""
         maps = not (tree.mimic.is_identity or self.at_once or form in self.mimicking)
         to_joints = [argument.values.to_joints if maps else None for argument in self.inputs]
         own = [move(tree.mimic, x) if move else x for move, x in zip(to_joints, inputs, strict=True)]
@@ -164,7 +182,7 @@ class FunctionRow:
             return tuple(move(tree.mimic, x) if move else x for move, x in zip(moves, results, strict=True))
 
     def _check_mimics(self, tree: Tree, form: str) -> None:
-        """Raise RobotError if a form does not support a robot whose joints mimic others."""
+        """Raise RobotError if an algorithm does not support a robot whose joints mimic others."""
         names = ", ".join(f"'{name}'" for name in tree.source.followers)
         of = self.derivative_of or self
         if of.parts:
@@ -180,8 +198,11 @@ class FunctionRow:
             )
 
     def chosen_outputs(self, names: Sequence[str] | None) -> tuple[Argument, ...]:
-        """The outputs of these names, in the function's order; all for None. Raises ValueError: there is no such
-        output, or none is chosen."""
+        """Return the outputs with these names in the function's order, or all for None.
+
+        Raises:
+            ArgumentError: There is no such output, or the list is empty.
+        """
         if names is None:
             return self.outputs
         if self.parts:
@@ -197,7 +218,7 @@ class FunctionRow:
         return tuple(argument for argument in self.outputs if argument.name in names)
 
     def check_options(self, form: str | None, options: Iterable[str]) -> None:
-        """Raises ValueError for a form or an option that the function does not have."""
+        """Raise ArgumentError if the function does not have this algorithm or one of these options."""
         form = form or next(iter(self.forms))
         if form == SCAN and self.name in SCANS:
             raise ArgumentError(
@@ -218,7 +239,7 @@ class FunctionRow:
 
 
 def derivatives(of: FunctionRow) -> list[FunctionRow]:
-    """Return the rows of products with a function's derivatives: λᵀ ∂outputs/∂inputs, and ∂outputs/∂inputs · δ."""
+    """Return the rows of the products with a function's derivatives: λᵀ ∂outputs/∂inputs and ∂outputs/∂inputs · δ."""
     moved = [argument for argument in of.inputs if argument.values.moves_in]
     weights = tuple(argument.weights() for argument in of.outputs)
     products = tuple(argument.product() for argument in moved)
@@ -231,5 +252,5 @@ def derivatives(of: FunctionRow) -> list[FunctionRow]:
 
 
 def derivative(of: FunctionRow, name: str, inputs: Sequence[Argument], outputs: Sequence[Argument]) -> FunctionRow:
-    """Return the row of a function that is made from another one's graph."""
+    """Return the row of a function that is obtained by differentiating another function's graph."""
     return FunctionRow(name, tuple(inputs), tuple(outputs), of.forms, of.options, of.checks, of)

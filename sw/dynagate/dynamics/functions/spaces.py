@@ -1,7 +1,7 @@
-"""Spaces of inputs and outputs. Shapes, quaternions, mimics, derivatives and the part of each link follow from them.
+"""Vector spaces of inputs and outputs, from which their shapes, quaternions, mimic maps and derivatives follow.
 
-The configuration of a robot is a point q, and its velocities are tangents there. Forces are cotangents: their product
-with a velocity is a power. A derivative of a force by a velocity is bilinear.
+The configuration of a robot is a point q, and velocities are tangent vectors at that point. Forces are cotangent
+vectors: their product with a velocity is a power. The derivative of a force with respect to a velocity is bilinear.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Map = Callable[[MimicMap, Any], Any]
 
 @dataclass(frozen=True)
 class Space:
-    """A space that values of an argument are in."""
+    """The space that contains the values of an argument."""
 
     name: str
     """Name, as `Argument` accepts it."""
@@ -32,16 +32,20 @@ class Space:
     from_joints: Map | None = None
     """Map from the coordinates of all joints to the robot's own. None if values do not depend on coordinates."""
     is_solved: bool = False
-    """Whether values in a robot's own coordinates only follow from equations in these coordinates."""
+    """Whether values in a robot's own coordinates can only be found by solving equations in these coordinates."""
     is_symmetric: bool = False
+    """Whether values are symmetric matrices."""
     is_switch: bool = False
     """Whether each number is 0 or 1."""
     dual: str = ""
-    """Name of the space of a cost's derivatives by a value; "" if nothing is differentiated by it."""
+    """Name of the space of derivatives of a scalar with respect to a value; "" if values are not differentiated."""
     moves_in: str = ""
     """Name of the space of a value's derivatives; "" if it has none."""
     by_link: Callable[[int, slice, slice], slice] | None = None
-    """Part of the numbers that a link has, from its number and its parts of q and q̇. None if all links share them."""
+    """Function of a link's number and its slices of q and q̇ that returns the link's part of a value.
+
+        None if all links share the value.
+    """
 
 
 def _vector(robot: Robot) -> tuple[int, ...]:
@@ -73,6 +77,7 @@ TANGENT = Space(
     moves_in="tangent",
     by_link=_by_joint,
 )
+"""The space of velocities, accelerations and directions (nv,)."""
 SPACES: Mapping[str, Space] = {
     space.name: space
     for space in (
@@ -115,11 +120,15 @@ SPACES: Mapping[str, Space] = {
         Space("rows_by_rows", lambda robot: (robot.constraint_rows, robot.constraint_rows)),
     )
 }
-"""Spaces by name: configuration (nq,); tangent and cotangent (nv,); bilinear and linear (nv, nv); metric and
-inverse_metric (nv, nv), symmetric; wrenches (links, 6); scalar (); point (3,); points (links, 3); rotation (3, 3);
-twist (6,); jacobian (6, nv); point_jacobian (3, nv); jacobians (links, 6, nv); cosines (nv, 2), cosine and sine of each
-joint; switches (constraints,), 0 or 1 each; ratios (constraints,); rows (rows,), those of all constraints;
-rows_by_tangent (rows, nv); rows_by_rows (rows, rows), symmetric."""
+"""Spaces by name.
+
+* configuration (nq,); tangent and cotangent (nv,)
+* bilinear and linear (nv, nv); metric and inverse_metric (nv, nv), symmetric
+* wrenches (links, 6); scalar (); point (3,); points (links, 3); rotation (3, 3); twist (6,)
+* jacobian (6, nv); point_jacobian (3, nv); jacobians (links, 6, nv); cosines (nv, 2), cosine and sine of each joint
+* switches (constraints,), 0 or 1 each; ratios (constraints,); rows (rows,), those of all constraints
+* rows_by_tangent (rows, nv); rows_by_rows (rows, rows), symmetric
+"""
 
 
 @dataclass(frozen=True)
@@ -129,7 +138,7 @@ class Argument:
     Args:
         name: Name in calls and results.
         space: Name of the space of its values, one of SPACES.
-        like: Name of an input of the listed functions with numbers of the same size, if `name` is none of these.
+        like: Name of an input of a listed function with numbers of similar size, if `name` is not such an input.
 
     Raises:
         ArgumentError: There is no such space.
@@ -148,7 +157,7 @@ class Argument:
 
     @property
     def values(self) -> Space:
-        """Return the space of the values."""
+        """The space of the values."""
         return SPACES[self.space]
 
     def shape(self, robot: Robot) -> tuple[int, ...]:
@@ -156,7 +165,9 @@ class Argument:
         return self.values.shape(robot)
 
     def unit_vectors(self, robot: Robot) -> tuple[tuple[int, int], ...]:
-        """Return begin and end of the entries, in row-major order, that have length 1 together."""
+        """Return the first and the end index of each group of entries, in row-major order, that form a vector of length
+        1.
+        """
         if self.space == "cosines":
             return tuple((2 * d, 2 * d + 2) for d in range(robot.nv))
         is_q = self.space == "configuration"
@@ -175,7 +186,7 @@ class Argument:
         return Argument(f"vjp_{self.name}", self.values.dual)
 
     def rate(self) -> Argument:
-        """Return the output of a forward derivative that belongs to this output."""
+        """Return the forward derivative's output that corresponds to this output."""
         return Argument(f"jvp_{self.name}", self.values.moves_in)
 
 
@@ -205,7 +216,7 @@ SPACE_OF = {
     }.items()
     for name in names.split()
 }
-"""Spaces of the arguments of the listed functions, by name."""
+"""Spaces of the arguments of listed functions, by argument name."""
 
 
 def arguments(names: str) -> tuple[Argument, ...]:

@@ -1,8 +1,8 @@
-"""Several functions of one robot at once, with the work that they share done once.
+"""Several functions of one robot computed together, with shared work done once.
 
-A sample is of one function. Its third vector is τ or q̈, whichever that function takes. The acceleration of the sample
-is this vector or what M q̈ = τ - bias gives. The gradient of inverse dynamics at this acceleration serves both
-gradients.
+Each sample selects one function. Its third vector is τ or q̈, depending on that function. The sample's
+acceleration is this vector or the solution of M q̈ = τ - bias. The gradient of inverse dynamics at this acceleration
+serves both gradients.
 """
 
 from __future__ import annotations
@@ -26,25 +26,36 @@ OF_TORQUE = frozenset({"tau", "dtau_dq", "dtau_dqd"})
 
 
 class SampleState(NamedTuple):
-    """The state of a sample.
+    """State of one sample. If a function takes only one of tau and qdd, the other one is None.
 
-    code: positive if qdd is the sample's own and tau is not; None if all samples have the same one of the two. Both are
-    then the same vector, else None stands for the one that no sample has.
+    With a code, both fields are the same vector.
     """
 
     q: Vector
+    """Configuration (nq,)."""
     qd: Vector | None
+    """Velocities (nv,), or None."""
     tau: Vector | None
+    """Joint torques (nv,), or None."""
     qdd: Vector | None
+    """Accelerations (nv,), or None."""
     code: Scalar | None = None
+    """Positive if the sample's vector is q̈, else it is τ; None if all samples have the same one."""
     external: Array | None = None
+    """External forces (links, 6), or None."""
 
 
 class Together:
-    """The six functions of rigid-body dynamics at one state. Each attribute is computed at its first use; the
-    ones that `outputs` names will be.
+    """The six functions of rigid-body dynamics at one state, with each quantity computed when it is first used.
 
-    In samples of the other kind, load and acceleration are zero, so no value leaves the range that it has in its own.
+    In samples of another function, load and acceleration are zero, so no value leaves its usual range.
+
+    Args:
+        tree: The robot.
+        state: State of the sample.
+        outputs: Names of the outputs that are requested.
+        frame: Expression frame of each chain's vectors.
+        prefix: Whether sums along chains are prefix computations.
     """
 
     def __init__(
@@ -54,7 +65,7 @@ class Together:
         self._frame, self._prefix = frame, prefix
 
     def results(self) -> list[Array | list[Scalar]]:
-        """The outputs, in order."""
+        """Return the requested outputs in order."""
         if not OF_TORQUE.issuperset(self.outputs):
             # first, so that of equal numbers those in body frames stay: the pivots of M are the longest way
             _ = self.m
@@ -112,7 +123,7 @@ class Together:
 
     @cached_property
     def tau(self) -> Vector:
-        """M q̈ + bias, where M is computed in any case."""
+        """The torque M q̈ + bias; M is needed in any case."""
         tree, state = self.tree, self.state
         assert state.qd is not None
         assert state.qdd is not None
@@ -128,7 +139,7 @@ class Together:
 
     @cached_property
     def _acceleration(self) -> Vector:
-        """Return the acceleration of the sample, whichever inputs its function has."""
+        """The acceleration of the sample for either kind of input."""
         state = self.state
         if state.tau is None:
             assert state.qdd is not None

@@ -1,1 +1,1 @@
-"""Derivatives of inverse and forward dynamics."""
+"""Derivatives of inverse and forward dynamics with respect to positions and velocities."""

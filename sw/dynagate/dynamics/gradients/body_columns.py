@@ -1,8 +1,11 @@
-"""Inverse dynamics and its gradient by spatial recursion in body frames.
+"""Inverse dynamics and its gradient by recursion in body frames, one column of derivatives per joint.
 
-The gradient carries a column of derivatives per joint through the recursion: Algorithms 2 and 3 of Plancher et al.,
-"Accelerating robot dynamics gradients on a CPU, GPU, and FPGA" (2021), after Carpentier & Mansard (2018). It takes more
-operations than the closed form and a shorter product chain; it is kept to compare with what others build.
+This is the algorithm of published accelerators, kept for comparison. It takes more operations than the closed form, and
+its longest chain of products is shorter.
+
+Reference:
+    Plancher et al., "Accelerating robot dynamics gradients on a CPU, GPU, and FPGA", 2021, algorithms 2 and 3, after
+    Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", 2018.
 """
 
 from __future__ import annotations
@@ -17,19 +20,24 @@ from dynagate.dynamics.tree import Tree
 
 
 class Pass(NamedTuple):
-    """Per link, in its own frame: joint, the parent's velocity and acceleration seen from it, its own, and the net
-    forces of its subtree."""
+    """Motion and force of every link in its own frame, as a pass of inverse dynamics leaves them."""
 
     joint: list[JointTransform]
+    """Pose of each link in its parent."""
     carried_velocity: list[SpatialMotion]
+    """Velocity of the parent, expressed in the link's frame."""
     carried_acceleration: list[SpatialMotion]
+    """Acceleration of the parent, expressed in the link's frame."""
     velocity: list[SpatialMotion]
+    """Velocity of each link."""
     force: list[SpatialForce]
+    """Net force of each link's subtree."""
 
 
 def _recursion(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
 ) -> tuple[list[Scalar], Pass]:
+    """Run the recursive Newton-Euler algorithm in 6-vectors, and return τ (nv,) and the motion of all links."""
     joints = tree.transforms(q)
     result = Pass(joints, [], [], [], [])
     accelerations: list[SpatialMotion] = []
@@ -62,15 +70,27 @@ def _recursion(
 def inverse_dynamics(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
 ) -> list[Scalar]:
-    """τ (nv,) by 6-vectors in body frames (Featherstone 2008, §5.3), of the links as the robot has them: to check the
-    others by, with nothing of `reduction` in it."""
+    """Return τ (nv,) by the Newton-Euler algorithm in 6-vectors, without `reduction`, as a reference for other
+    algorithms.
+
+    Reference:
+        Featherstone, "Rigid Body Dynamics Algorithms", 2008, §5.3.
+    """
     return _recursion(tree.unreduced, q, qd, qdd, external)[0]
 
 
 def inverse_dynamics_gradient(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
 ) -> tuple[Array, Array]:
-    """∂τ/∂q and ∂τ/∂q̇ (nv, nv), row = torque."""
+    """Return ∂τ/∂q and ∂τ/∂q̇ (nv, nv), with a row per torque, by the recursion of columns.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,) of all joints, rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        qdd: Accelerations (nv,), rad/s² or m/s².
+        external: Forces on the links (links, 6), [moment; force] at each link's origin in its frame, N m and N.
+    """
     _, known = _recursion(tree, q, qd, qdd, external)
     by_q = _columns(tree, qd, known, with_respect_to_q=True)
     by_qd = _columns(tree, qd, known, with_respect_to_q=False)
@@ -78,7 +98,7 @@ def inverse_dynamics_gradient(
 
 
 def _columns(tree: Tree, qd: Sequence[Scalar], known: Pass, *, with_respect_to_q: bool) -> Array:
-    """The derivative of every torque, column by column."""
+    """Return the derivative (nv, nv) of all torques with respect to q or q̇, column by column."""
     motion: dict[tuple[int, int], tuple[SpatialMotion, SpatialMotion]] = {}  # (link, column) -> ∂v, ∂a
     force: dict[tuple[int, int], SpatialForce] = {}
     for i in tree.links:

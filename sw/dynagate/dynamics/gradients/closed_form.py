@@ -1,10 +1,13 @@
 """Derivatives of inverse and forward dynamics in closed form.
 
-Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms" (2018), in the compact form of
-Singh, Russell & Wensing, "Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra"
-(2022, eqs. 33-38). All spatial vectors of a chain are in one expression frame (`frames`).
+All spatial vectors of a chain are expressed in one frame (`recursions.poses`), so derivatives are products of sums over
+subtrees. B(v) is linear in v, and the formulas contain 2B(v) and 2Ψ̇. Therefore velocities are carried doubled, which
+leaves few factors of two.
 
-The formulas hold 2B(v) and 2Ψ̇, and B is linear in v: velocities are carried doubled, which leaves few factors of two.
+Reference:
+    Singh, Russell & Wensing, "Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra",
+    2022,
+    eqs. 33-38, after Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", 2018.
 """
 
 from __future__ import annotations
@@ -41,42 +44,69 @@ from dynagate.dynamics.tree import Tree
 
 
 class Coriolis(NamedTuple):
-    """The body's 2B(I, v) = (v×*) I - I (v×) + (I v)×̄*, of which only the first three columns are not zero:
-    2B m = (-A ω, ω × l) for a motion m with angular part ω; A = [ω₂]× Σ + v₂ hᵀ - (h·v₂) 1 and l = m v₂ - h × ω₂, with
-    (ω₂, v₂) = 2v."""
+    """The Coriolis matrix 2B(I, v) = (v×*) I - I (v×) + (I v)×̄* of a body, stored by its nonzero first three columns.
+
+    For a motion with angular part ω, 2B m = (-A ω, ω × l) with A = [ω₂]× Σ + v₂ hᵀ - (h·v₂) 1 and l = m v₂ - h × ω₂,
+    where (ω₂, v₂) = 2v.
+    """
 
     a: Array
+    """A (3, 3)."""
     momentum: Array
+    """l (3,), twice the linear momentum of the body."""
 
     def __add__(self, other: Coriolis) -> Coriolis:  # type: ignore[override]
         return Coriolis(self.a + other.a, self.momentum + other.momentum)
 
     def __matmul__(self, angular: Array) -> SpatialForce:
-        """2B m, which depends only on m's angular part."""
+        """Return 2B m, which depends only on the angular part (3,) of the motion m."""
         return SpatialForce(-(self.a @ angular), cross(angular, self.momentum))
 
     def row(self, motion: SpatialMotion) -> Array:
-        """mᵀ 2B, its three columns that are not zero."""
+        """Return the three nonzero entries of mᵀ 2B for a motion m."""
         return cross(self.momentum, motion.linear) - self.a.T @ motion.angular
 
 
 class Kinematics(NamedTuple):
-    """In each chain's frame. Per degree of freedom: S, 2Ψ̇ = 2v_parent × S, and Ψ̇ + Ṡ with Ṡ = v × S, which is 2Ψ̇ for
-    a joint of one. Per link: pose, 2v, v/2, base acceleration, and the bodies. prefix: how sums run along chains."""
+    """Motion of the robot, with the spatial vectors of each chain in its expression frame.
+
+    The fields `axis`, `double_psi_dot` and `psi_dot_and_s_dot` have an entry per degree of freedom; the other lists
+    have
+    an entry per link.
+    """
 
     prefix: bool
+    """Whether sums along chains are prefix computations."""
     poses: Poses
+    """Pose of each link in its chain's frame."""
     axis: list[SpatialMotion]
+    """Column S of the motion subspace."""
     double_psi_dot: list[SpatialMotion]
+    """2Ψ̇ = 2 v_parent × S."""
     psi_dot_and_s_dot: list[SpatialMotion]
+    """Ψ̇ + Ṡ with Ṡ = v × S. It equals 2Ψ̇ for a joint with one degree of freedom."""
     double_velocity: list[SpatialMotion]
+    """2v."""
     half_velocity: list[SpatialMotion]
+    """v/2."""
     base_acceleration: list[SpatialMotion]
+    """Acceleration of the base against gravity."""
     inertia: list[Inertia]
+    """Inertia about the origin of the chain's frame."""
     coriolis: list[Coriolis]
+    """Coriolis matrix 2B."""
 
 
 def in_one_frame(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Frame, prefix: bool) -> Kinematics:
+    """Return the motion of a robot with each chain's vectors in one frame.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,) of all joints, rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        frame: Expression frame of each chain.
+        prefix: Whether sums along chains are prefix computations.
+    """
     frame = sparsest(tree) if frame == "sparsest" else frame
     where: Poses = poses(tree, q, frame, prefix=prefix)
     result = Kinematics(prefix, where, [], [], [], [], [], [], [], [])
@@ -113,7 +143,7 @@ def in_one_frame(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: F
 
 
 def _bodies(tree: Tree, frame: Frame) -> list[Body]:
-    """The links as inertias or dipoles, whichever takes fewer products to see from the chain's frame."""
+    """Return each link's body as an inertia or as a dipole, whichever needs fewer products in the chain's frame."""
     nominal = tree.numeric
     where = poses(nominal, Products().inputs(tree.nq), frame)
 
@@ -134,7 +164,7 @@ def _bodies(tree: Tree, frame: Frame) -> list[Body]:
 
 
 def _inertia_at(body: Body, rotation: Array, position: Array) -> Inertia:
-    """The body's inertia about the expression frame's origin: Σ = R Σ Rᵀ + p h₀ᵀ + h pᵀ with h = h₀ + m p."""
+    """Return a body's inertia about the origin of the expression frame: Σ = R Σ Rᵀ + p h₀ᵀ + h pᵀ with h = h₀ + m p."""
     if isinstance(body, Dipole):
         point = label(position + rotation @ body.point, "p_dipole")
         h = label(rotation @ body.first, "h")
@@ -149,6 +179,7 @@ def _inertia_at(body: Body, rotation: Array, position: Array) -> Inertia:
 
 
 def _coriolis(inertia: Inertia, double_velocity: SpatialMotion) -> Coriolis:
+    """Return the Coriolis matrix of a body with the velocity v, from 2v."""
     mass, h, sigma = inertia
     w, v = double_velocity
     a = skew(w) @ sigma
@@ -161,12 +192,12 @@ def _coriolis(inertia: Inertia, double_velocity: SpatialMotion) -> Coriolis:
 
 
 def composite(tree: Tree, kin: Kinematics, values: list) -> list:
-    """Sums over the subtree of each link."""
+    """Return the sum of values over the subtree of each link."""
     return over_subtrees(tree, values, "sum", prefix=kin.prefix)
 
 
 def link_accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[SpatialMotion]:
-    """a = a_parent + S q̈ + Ψ̇ q̇, the base accelerating against gravity."""
+    """Return the acceleration a = a_parent + S q̈ + Ψ̇ q̇ of each link; the base accelerates against gravity."""
     added: list[SpatialMotion] = []
     for i in tree.links:
         with scope("acc", f"link{i}"):
@@ -186,10 +217,12 @@ def link_accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: S
 def net_forces(
     tree: Tree, kin: Kinematics, accelerations: list[SpatialMotion], external: Array | None
 ) -> list[SpatialForce]:
-    """I a + v ×* I v of each body, less what acts on it from outside; v ×* I v = B v = 2B (v/2).
+    """Return the net force I a + v ×* I v of each link, minus its external force; v ×* I v = B v = 2B (v/2).
 
-    An external force is fixed in its link, so it turns with the link's joint and all above: in the gradient it enters
-    only through the composite force."""
+    An external force is fixed in its link and moves with the link's joint and all joints above. In the gradient it
+    therefore
+    enters only through the composite force.
+    """
     result = []
     pushed = None if external is None else _external_forces(tree, kin, external)
     for i in tree.links:
@@ -200,7 +233,7 @@ def net_forces(
 
 
 def _external_forces(tree: Tree, kin: Kinematics, external: Array) -> list[SpatialForce]:
-    """The external forces on the links, seen from the chain's frame."""
+    """Return the external force on each link in the chain's frame."""
     result = []
     for i in tree.links:
         with scope("force", f"link{i}"):
@@ -212,21 +245,25 @@ def _external_forces(tree: Tree, kin: Kinematics, external: Array) -> list[Spati
 
 
 class Composites(NamedTuple):
-    """Sums over the subtree of each link, itself included.
-
-    inertia, coriolis: inertia and 2B. Per degree of freedom: momentum I S, of which SᵀI is the transpose; row Sᵀ 2B;
-    and column_is_complete, whether the torques of the joints above need all of a force that S needs, so that the
-    joint's own derivative takes one more product of vectors.
-    """
+    """Sums over the subtree of each link, which includes the link."""
 
     inertia: list[Inertia]
+    """Composite inertia of each link."""
     coriolis: list[Coriolis]
+    """Composite 2B of each link."""
     momentum: list[SpatialForce]
+    """I S of each degree of freedom, whose transpose is Sᵀ I."""
     row: list[Array]
+    """Sᵀ 2B of each degree of freedom, its three nonzero entries."""
     column_is_complete: list[bool]
+    """For each degree of freedom, whether joints above need every entry of its force that S needs.
+
+        The joint's own derivative then takes one more product of vectors.
+    """
 
 
 def composites(tree: Tree, kin: Kinematics) -> Composites:
+    """Return the sums over subtrees that both gradients share."""
     result = Composites(composite(tree, kin, kin.inertia), composite(tree, kin, kin.coriolis), [], [], [])
     parts = [[k for k, x in enumerate((*s.angular, *s.linear)) if not is_zero(x)] for s in kin.axis]
     for d, i in enumerate(tree.link_of):
@@ -239,8 +276,11 @@ def composites(tree: Tree, kin: Kinematics) -> Composites:
 
 
 def by_velocity(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
-    """∂τ/∂q̇ (nv, nv) without what damping and friction add (Singh, Russell & Wensing 2022, eqs. 33-38). It does not
-    depend on q̈."""
+    """Return ∂τ/∂q̇ (nv, nv) without damping and friction. The result does not depend on q̈.
+
+    Reference:
+        Singh, Russell & Wensing, 2022, eqs. 33-38.
+    """
     by_qd = zeros(tree.nv, tree.nv)
     for d, i in enumerate(tree.link_of):
         with scope("grad", *tree.where(d)):
@@ -263,7 +303,11 @@ def by_position(
     accelerations: list[SpatialMotion],
     composite_force: list[SpatialForce],
 ) -> Array:
-    """∂τ/∂q (nv, nv) (as above)."""
+    """Return ∂τ/∂q (nv, nv) from the accelerations of links and the composite forces of their subtrees.
+
+    Reference:
+        Singh, Russell & Wensing, 2022, eqs. 33-38.
+    """
     psi_ddot: list[SpatialMotion] = []
     for d, i in enumerate(tree.link_of):
         with scope("grad", f"link{i}"):
@@ -289,7 +333,7 @@ def by_position(
 
 
 def times_minus(minv: Array, matrix: Array, name: str) -> Array:
-    """-M⁻¹ X."""
+    """Return -M⁻¹ X, with operations named after `name`."""
     with scope(name):
         return label(-(minv @ matrix), "d")
 
@@ -303,7 +347,21 @@ def inverse_dynamics_gradient(
     prefix: bool = False,
     external: Array | None = None,
 ) -> tuple[Array, Array]:
-    """∂τ/∂q in N m/rad and ∂τ/∂q̇ in N m s/rad, each (nv, nv), row = torque."""
+    """Return the gradient of inverse dynamics, ∂τ/∂q in N m/rad and ∂τ/∂q̇ in N m s/rad, each (nv, nv) with a row per
+    torque.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,) of all joints, rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        qdd: Accelerations (nv,), rad/s² or m/s².
+        frame: Expression frame of each chain's vectors.
+        prefix: Whether sums along chains are prefix computations.
+        external: Forces on the links (links, 6), [moment; force] at each link's origin in its frame, N m and N.
+
+    Reference:
+        Singh, Russell & Wensing, 2022, eqs. 33-38.
+    """
     kin = in_one_frame(tree, q, qd, frame, prefix)
     moved = composites(tree, kin)
     accelerations = link_accelerations(tree, kin, qd, qdd)
@@ -313,15 +371,18 @@ def inverse_dynamics_gradient(
 
 
 CANDIDATES = 5
-"""Frames that `sparsest` tries per chain: all of the shorter chains to a third of the way, where the best one lies."""
+"""Number of frames that `sparsest` tries per chain, enough for every frame up to a third of a shorter chain."""
 
 NOTEWORTHY = 0.01
-"""Part of the products that another frame than the middle one must save."""
+"""Fraction of products that a frame must save to replace the middle one."""
 
 
 def sparsest(tree: Tree) -> dict[int, int]:
-    """First link of each chain -> the link in whose frame the gradient takes the fewest products, by their count at a
-    random state: the middle one, or one nearer to the base where that saves some."""
+    """Return the link in whose frame the gradient takes the fewest products, by the first link of each chain.
+
+    Products are counted at a random state. The result is the middle link, or one nearer to the base if that saves
+    products.
+    """
     tree = tree.numeric
     result = reference_links(tree, "middle")
     for first, middle in result.items():
@@ -336,6 +397,7 @@ def sparsest(tree: Tree) -> dict[int, int]:
 
 
 def _products(tree: Tree, frame: Frame) -> int:
+    """Return the number of products of the gradient in a given expression frame."""
     count = Products()
     q, qd, qdd = (count.inputs(n) for n in (tree.nq, tree.nv, tree.nv))
     inverse_dynamics_gradient(tree, q, qd, qdd, frame)
@@ -343,7 +405,11 @@ def _products(tree: Tree, frame: Frame) -> int:
 
 
 def solved_for_acceleration(minv: Array, by_q: Array, by_qd: Array) -> tuple[Array, Array]:
-    """∂q̈/∂q and ∂q̈/∂q̇ at fixed τ: -M⁻¹ times the gradient of inverse dynamics at q̈ (Carpentier & Mansard, eq. 3)."""
+    """Return ∂q̈/∂q and ∂q̈/∂q̇ at fixed τ: -M⁻¹ times the gradient of inverse dynamics at q̈.
+
+    Reference:
+        Carpentier & Mansard, 2018, eq. 3.
+    """
     return times_minus(minv, by_q, "dqdd_dq"), times_minus(minv, by_qd, "dqdd_dqd")
 
 
@@ -357,7 +423,21 @@ def forward_dynamics_gradient_given_minv(
     prefix: bool = False,
     external: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Return ∂q̈/∂q and ∂q̈/∂q̇ (nv, nv) at fixed τ for given q̈ and M⁻¹, in the robot's own coordinates."""
+    """Return ∂q̈/∂q and ∂q̈/∂q̇ (nv, nv) at fixed τ, from known q̈ and M⁻¹, in the robot's own coordinates.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,), rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        qdd: Accelerations (nv,) that forward dynamics gives, rad/s² or m/s².
+        minv: M⁻¹ (nv, nv).
+        frame: Expression frame of each chain's vectors.
+        prefix: Whether sums along chains are prefix computations.
+        external: Forces on the links (links, 6), as in `inverse_dynamics_gradient`.
+
+    Reference:
+        Carpentier & Mansard, 2018, eq. 3.
+    """
     mimic = tree.mimic
     motion = mimic.configuration(q), mimic.rates(qd), mimic.rates(qdd)
     by_q, by_qd = inverse_dynamics_gradient(tree, *motion, frame, prefix, external)
@@ -365,7 +445,7 @@ def forward_dynamics_gradient_given_minv(
 
 
 def _mass_matrix_of(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
-    """M from the gradient's own composite inertias: M_ij = S_jᵀ I_i S_i."""
+    """Return M (nv, nv) from the gradient's composite inertias: M_ij = S_jᵀ I_i S_i."""
     m = zeros(tree.nv, tree.nv)
     for d in range(tree.nv):
         with scope("mass", *tree.where(d)):
@@ -378,8 +458,10 @@ def _mass_matrix_of(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
 def bias_torques(
     tree: Tree, kin: Kinematics, moved: Composites, by_qd: Array, qd: Sequence[Scalar], external: Array | None
 ) -> list[Scalar]:
-    """τ (nv,) at q̈ = 0. What depends on q̇ is of second degree in it, so it is ½ ∂τ/∂q̇ q̇; against gravity the whole
-    tree accelerates as one."""
+    """Return τ (nv,) at q̈ = 0.
+
+    Velocity products are of second degree in q̇, so they are ½ ∂τ/∂q̇ q̇. Gravity accelerates all links equally.
+    """
     pushed = None if external is None else composite(tree, kin, _external_forces(tree, kin, external))
     result = []
     for d, i in enumerate(tree.link_of):
@@ -392,7 +474,7 @@ def bias_torques(
 
 
 def check_mass(mass: str) -> None:
-    """Raises ValueError: this is no place where M comes from."""
+    """Raise ArgumentError if the option `mass` is neither "body" nor "shared"."""
     if mass not in ("body", "shared"):
         raise ArgumentError(f"mass '{mass}'; expected 'body' or 'shared'")
 
@@ -407,12 +489,27 @@ def forward_dynamics_gradient(
     mass: str = "body",
     external: Array | None = None,
 ) -> tuple[list[Scalar], Array, Array, Array]:
-    """q̈ (nv,), ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹ = ∂q̈/∂τ (nv, nv), from torques only.
+    """Return q̈ (nv,), ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹ = ∂q̈/∂τ (nv, nv), in the robot's own coordinates.
 
-    The bias torque comes from ∂τ/∂q̇, which does not depend on q̈, so accelerations and forces are computed once.
-    mass: where M comes from: "body" frames, where it is ready early and its numbers are smallest, or "shared" with
-    the gradient's composite inertias, which takes fewer operations. Raises ValueError for anything else.
-    All is in the robot's own coordinates.
+    The bias torque follows from ∂τ/∂q̇, which does not depend on q̈, so accelerations and forces are computed once.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,), rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        tau: Joint torques (nv,), N m or N.
+        frame: Expression frame of each chain's vectors.
+        prefix: Whether sums along chains are prefix computations.
+        mass: "body" computes M in body frames, early and with the smallest numbers. "shared" uses the composite
+            inertias of
+            the gradient, with fewer operations.
+        external: Forces on the links (links, 6), as in `inverse_dynamics_gradient`.
+
+    Raises:
+        ArgumentError: `mass` is neither "body" nor "shared".
+
+    Reference:
+        Carpentier & Mansard, 2018, eq. 3; Singh, Russell & Wensing, 2022, eqs. 33-38.
     """
     check_mass(mass)
     mimic = tree.mimic

@@ -1,4 +1,4 @@
-"""Count the products of an algorithm at a random state, without tracing it."""
+"""Count the multiplications of an algorithm by running it on numbers at a random state, without tracing it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Products:
-    """The distinct products that were requested. Equal values are one product, as a trace would share them."""
+    """The set of distinct products that an algorithm computed. Equal values count once, as in a graph."""
 
     def __init__(self) -> None:
         self._random = np.random.default_rng(1)
@@ -19,18 +19,23 @@ class Products:
         return len(self._different)
 
     def inputs(self, count: int) -> list[Varying]:
-        """Scalars that vary, each of its own value."""
+        """Return `count` random scalars that stand for inputs."""
         return [Varying(float(x), self) for x in self._random.uniform(0.5, 2.0, count)]
 
     def times(self, a: float, b: float) -> Varying:
+        """Return the product of two values and count it."""
         mantissa, exponent = math.frexp(abs(a * b))
         self._different.add((round(mantissa * 2**32), exponent))
         return Varying(a * b, self)
 
 
 class Varying:
-    """A number that varies with the state, and its value at one. Plain numbers are constants to it, and products with
-    powers of two are free. The value is a plain float: an `Exact` number would take its residue along."""
+    """A value that depends on the state, represented by its number at one random state.
+
+    Plain numbers are constants, and products with powers of two are free. The number is a plain float, because an
+    `Exact`
+    number would keep its rounding error.
+    """
 
     __slots__ = ("products", "value")
 
@@ -70,7 +75,7 @@ class Varying:
         return Varying(1.0 / self.value, self.products) * other
 
     def operation(self, name: str, *operands: Any) -> Varying:
-        """A number that equals none of the operands."""
+        """Return a number that differs from all operands, in place of the result of an operation."""
         values = (x.value if isinstance(x, Varying) else float(x) for x in operands)
         return Varying(sum(k * x for k, x in enumerate(values, start=3)), self.products)
 

@@ -1,1 +1,1 @@
-"""Passes over the links of a robot, from the base to the leaves and back."""
+"""The classical recursive algorithms of rigid-body dynamics: passes over the links, outwards from the base and back."""

@@ -1,4 +1,8 @@
-"""Articulated bodies: their inertias, and the inverse mass matrix from them."""
+"""Articulated-body inertias, and the inverse of the mass matrix computed from them.
+
+The articulated inertia of a link relates a force on it to its acceleration while the joints below can move freely
+(Featherstone, "Rigid Body Dynamics Algorithms", 2008, §7.1 and §7.2).
+"""
 
 from __future__ import annotations
 
@@ -26,14 +30,18 @@ from dynagate.dynamics.tree import Tree
 
 
 class ArticulatedInertia(NamedTuple):
-    """moment = rotational ω + coupling v, force = couplingᵀ ω + mass v; rotational and mass are symmetric."""
+    """A symmetric spatial inertia: moment = rotational ω + coupling v and force = couplingᵀ ω + mass v."""
 
     rotational: Array
+    """Symmetric block (3, 3), kg m²."""
     coupling: Array
+    """Block (3, 3) between rotation and translation, kg m."""
     mass: Array
+    """Symmetric block (3, 3), kg; unlike a rigid body's mass it depends on the direction."""
 
     @classmethod
     def of(cls, inertia: Inertia) -> ArticulatedInertia:
+        """Return a rigid body's inertia in this form."""
         mass = zeros(3, 3)
         for k in range(3):
             mass[k, k] = inertia.mass
@@ -53,7 +61,7 @@ class ArticulatedInertia(NamedTuple):
         )
 
     def without(self, u: SpatialForce, inverse_d: Scalar) -> ArticulatedInertia:
-        """I - U D⁻¹ Uᵀ: what is left where the joint yields."""
+        """Return I - U D⁻¹ Uᵀ: the inertia that remains when one degree of freedom can move freely."""
         n, f = u.angular * inverse_d, u.linear * inverse_d
         return ArticulatedInertia(
             symmetric(lambda a, b: difference(self.rotational[a, b], n[a] * u.angular[b])),
@@ -62,7 +70,9 @@ class ArticulatedInertia(NamedTuple):
         )
 
     def in_parent(self, joint: JointTransform) -> ArticulatedInertia:
-        """Turned and moved: coupling' = H + t× M, rotational' = I - coupling' t× + t× Hᵀ."""
+        """Return the inertia in the parent's frame: coupling' = H + t× M and rotational' = I - coupling' t× + t× Hᵀ
+        after rotation.
+        """
         rotational = joint.symmetric_to_parent(self.rotational)
         mass = joint.symmetric_to_parent(self.mass)
         turned = array([joint.to_parent(row) for row in self.coupling])  # rows: H Rᵀ
@@ -74,26 +84,35 @@ class ArticulatedInertia(NamedTuple):
 
 
 class DofFactor(NamedTuple):
-    """U = I S and 1/D with D = Sᵀ U, of one degree of freedom."""
+    """Elimination of one degree of freedom from an articulated inertia."""
 
     u: SpatialForce
+    """U = I S, a spatial force in the link's frame."""
     inverse_d: Scalar
+    """1/D with D = Sᵀ U + armature, 1/(kg m²) or 1/kg."""
 
 
 class ArticulatedJoint(NamedTuple):
-    """factors: of a link's joint. left: the inertia that is left where it yields."""
+    """Result of articulating one link: the eliminated degrees of freedom of its joint, and the inertia that remains."""
 
     factors: list[DofFactor]
+    """U and 1/D of each degree of freedom of the joint."""
     left: ArticulatedInertia
+    """The apparent inertia I - U D⁻¹ Uᵀ after all degrees of freedom are eliminated, in the link's frame."""
 
 
 def articulate_link(
     link: TreeLink, below: ArticulatedInertia | None, pose: JointTransform, more: Inertia | None = None
 ) -> tuple[ArticulatedInertia, ArticulatedJoint]:
-    """Return the articulated inertia of a link as its parent feels it, and the link's joint. more: a further inertia
-    that the link carries.
+    """Return the articulated inertia that a link adds to its parent, and the factors of its joint.
 
-    The degrees of freedom of a joint are eliminated one after another, the last first, so that no block is inverted.
+    The degrees of freedom of a joint are eliminated one by one, from the last to the first, so no block is inverted.
+
+    Args:
+        link: The link.
+        below: Sum of the articulated inertias that the children add, in the link's frame; None at a leaf.
+        pose: Pose of the link in its parent.
+        more: An additional inertia that the link carries, or None.
     """
     inertia = ArticulatedInertia.of(link.inertia if more is None else link.inertia + more)
     if below is not None:
@@ -107,12 +126,12 @@ def articulate_link(
 
 
 def articulated_joints(links: Links, joints: PerLink) -> PerLink:
-    """A `ArticulatedJoint` per link, from the leaves to the root."""
+    """Return an `ArticulatedJoint` for every link, computed from the leaves to the root."""
     return links.up("articulated", articulate_link, joints)
 
 
 def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[DofFactor], list[ArticulatedInertia]]:
-    """The degrees of freedom (nv), and per link the inertia that is left where its joint yields."""
+    """Return the factors of all degrees of freedom (nv), and the apparent inertia of every link behind its joint."""
     yielded = articulated_joints(tree, joints)
     return [factor for joint in yielded for factor in joint.factors], [joint.left for joint in yielded]
 
@@ -120,7 +139,17 @@ def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[DofFactor
 def propagate(
     link: TreeLink, force: SpatialForce, joint: ArticulatedJoint, loads: list[Scalar]
 ) -> tuple[SpatialForce, list[Scalar]]:
-    """Return a force on a link as its parent feels it through the joint, and the remaining loads of the joint."""
+    """Propagate a force on a link through its joint to the parent.
+
+    Args:
+        link: The link.
+        force: Spatial force on the link, in its frame.
+        joint: Factors of the link's joint.
+        loads: Torques of the joint, N m or N; reduced in place by the torques that the force needs.
+
+    Returns:
+        The force that the parent sees, in the link's frame, and the remaining torques u.
+    """
     for d in reversed(link.dofs):
         loads[d] = label(loads[d] - link.along(d, force), "u")
         force = force + joint.factors[d].u.scaled(loads[d] * joint.factors[d].inverse_d)
@@ -130,7 +159,14 @@ def propagate(
 def joint_acceleration(
     link: TreeLink, a: SpatialMotion, joint: ArticulatedJoint, loads: Sequence[Scalar]
 ) -> tuple[SpatialMotion, list[Scalar]]:
-    """The acceleration of a link, and q̈ of its joint. a: what it has of the parent."""
+    """Return the acceleration of a link, in its frame, and q̈ of its joint.
+
+    Args:
+        link: The link.
+        a: Acceleration of the link without q̈ of its own joint.
+        joint: Factors of the link's joint.
+        loads: Remaining torques u of the joint.
+    """
     qdd: list[Scalar] = []
     for d in link.dofs:
         factor = joint.factors[d]
@@ -140,8 +176,15 @@ def joint_acceleration(
 
 
 def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """M⁻¹ (nv, nv) directly: the articulated-body algorithm on unit torques (Carpentier, "Analytical inverse of the
-    joint space inertia matrix", 2018)."""
+    """Return M⁻¹ (nv, nv) without forming M, in 1/(kg m²): the articulated-body algorithm applied to unit torques.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,) of all joints, rad or m.
+
+    Reference:
+        Carpentier, "Analytical inverse of the joint space inertia matrix", 2018.
+    """
     joints = tree.transforms(q)
     articulated, _ = articulate(tree, joints)
     minv = zeros(tree.nv, tree.nv)

@@ -1,4 +1,4 @@
-"""The joint-space inertia matrix by composite rigid bodies, and its inverse."""
+"""The joint-space mass matrix by the composite-rigid-body algorithm, and its inverse by factorization."""
 
 from __future__ import annotations
 
@@ -13,7 +13,22 @@ from dynagate.dynamics.tree import Tree
 
 
 def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """Return M (nv, nv) in kg m² by composite rigid bodies in body frames (Featherstone 2008, §6.2)."""
+    """Return the joint-space mass matrix M(q) by the composite-rigid-body algorithm, in body frames.
+
+    The composite inertia of each link's subtree gives one column: the force I S is passed to the base, and each joint
+    on the
+    way takes its component. Rotor inertias are added to the diagonal.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,) of all joints, rad or m.
+
+    Returns:
+        M (nv, nv), symmetric, kg m², kg m or kg.
+
+    Reference:
+        Featherstone, "Rigid Body Dynamics Algorithms", 2008, §6.2.
+    """
     joints, m = tree.transforms(q), zeros(tree.nv, tree.nv)
 
     def composite(link: TreeLink, inertia: Inertia, joint: JointTransform) -> tuple[Inertia, None]:
@@ -34,7 +49,9 @@ def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 
 def _inertia_in_parent(inertia: Inertia, joint: JointTransform) -> Inertia:
-    """The second moment moves as Σ + t hᵀ + h tᵀ + m t tᵀ = Σ + t uᵀ + u tᵀ with u = h + m t / 2."""
+    """Return a link's composite inertia in its parent's frame: the second moment becomes Σ + t uᵀ + u tᵀ with u = h + m
+    t / 2.
+    """
     mass, t = inertia.mass, joint.translation
     first = joint.to_parent(inertia.first)
     turned = joint.symmetric_to_parent(inertia.second)
@@ -44,7 +61,7 @@ def _inertia_in_parent(inertia: Inertia, joint: JointTransform) -> Inertia:
 
 
 def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """Return M⁻¹ (nv, nv) in 1/(kg m²) by M = Lᵀ D L, in the robot's own coordinates."""
+    """Return M⁻¹ (nv, nv) in 1/(kg m²) by the factorization M = Lᵀ D L, in the robot's own coordinates."""
     mimic = tree.mimic
     m = mimic.symmetric(mass_matrix(tree, mimic.configuration(q)))
     return inverse_from_factor(mimic, factorize(mimic, m))

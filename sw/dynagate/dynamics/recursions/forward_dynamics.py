@@ -1,4 +1,4 @@
-"""Joint accelerations from torques, by solving with the mass matrix."""
+"""Joint accelerations from torques, by solving the equations of motion with the mass matrix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,21 @@ def forward_dynamics(
     tau: Sequence[Scalar],
     external: Array | None = None,
 ) -> list[Scalar]:
-    """Return q̈ (nv,) in rad/s²: M q̈ = τ - ID(q, q̇, 0) (Featherstone 2008, §6.3), in the robot's own coordinates."""
+    """Return the joint accelerations q̈ that solve M q̈ = τ - C(q, q̇), in the robot's own coordinates.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,), rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        tau: Joint torques (nv,), N m or N.
+        external: Forces on the links (links, 6), [moment; force] at each link's origin in its frame, N m and N.
+
+    Returns:
+        q̈ (nv,), rad/s² or m/s².
+
+    Reference:
+        Featherstone, "Rigid Body Dynamics Algorithms", 2008, §6.3.
+    """
     mimic = tree.mimic
     position, velocity = mimic.configuration(q), mimic.rates(qd)
     bias = mimic.torques(inverse_dynamics(tree, position, velocity, [0.0] * tree.nv, external))
@@ -29,7 +43,7 @@ def forward_dynamics(
 
 
 def inverse_mass_product(links: Links, q: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-    """Return M⁻¹ τ (nv,) in the robot's own coordinates: by articulated bodies, or by M if joints mimic others."""
+    """Return M⁻¹ τ (nv,) in the robot's own coordinates, by articulated bodies, or with M if joints mimic others."""
     tree = links.tree
     mimic = tree.mimic
     if mimic.is_identity:

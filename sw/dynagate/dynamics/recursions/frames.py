@@ -1,4 +1,6 @@
-"""Pose, velocity, acceleration and Jacobian of a frame: a link, what is bolted to one, or a place added to it."""
+"""Pose, velocity, acceleration and Jacobian of a frame: a link, a frame fixed to a link, or a frame added by the
+user.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,20 @@ from dynagate.dynamics.tree import Tree
 
 
 class _Seen(NamedTuple):
-    """A frame in the base: the link that carries it, -1 for the base itself, all links' poses, and its own."""
+    """Pose of a frame in the base frame."""
 
     link: int
+    """Number of the link that carries the frame, -1 for the base."""
     links: Poses
+    """Poses of all links in the base frame."""
     rotation: Array
+    """Rotation (3, 3) from the frame's axes to the base's."""
     position: Array
+    """Origin (3,) of the frame in the base frame, m."""
 
 
 def check(tree: Tree, name: str) -> None:
-    """Raises RobotError: the robot has no such frame."""
+    """Raise RobotError if the robot has no frame of this name."""
     tree.source.frame(name)
 
 
@@ -40,14 +46,16 @@ def _seen(tree: Tree, q: Sequence[Scalar], name: str) -> _Seen:
 
 
 def pose(tree: Tree, q: Sequence[Scalar], name: str) -> tuple[Array, Array]:
-    """Origin (3,) in m and rotation (3, 3) of the frame in the base: v_base = rotation @ v_frame."""
+    """Return the origin (3,), m, and rotation (3, 3) of a frame in the base frame: v_base = rotation @ v_frame."""
     seen = _seen(tree.unreduced, q, name)
     return label(seen.position, "frame_position"), label(seen.rotation, "frame_rotation")
 
 
 def jacobian(tree: Tree, q: Sequence[Scalar], name: str) -> Array:
-    """[angular; linear] velocity of the frame's origin in base axes by q̇ (6, nv): Pinocchio's LOCAL_WORLD_ALIGNED with
-    the angular rows first."""
+    """Return the Jacobian (6, nv) of a frame's velocity [angular; linear] at its origin, in base axes.
+
+    It equals Pinocchio's LOCAL_WORLD_ALIGNED Jacobian with the angular rows first.
+    """
     tree = tree.unreduced
     seen = _seen(tree, q, name)
     result = zeros(6, tree.nv)
@@ -57,15 +65,17 @@ def jacobian(tree: Tree, q: Sequence[Scalar], name: str) -> Array:
 
 
 def velocity(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], name: str) -> Array:
-    """[angular; linear] velocity (6,) of the frame's origin in base axes, rad/s and m/s."""
+    """Return the velocity [angular; linear] (6,) of a frame's origin in base axes, rad/s and m/s."""
     columns = jacobian(tree, q, name)
     with scope("frame"):
         return label(columns @ array(list(qd)), "frame_velocity")
 
 
 def acceleration(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], name: str) -> Array:
-    """[angular; linear] acceleration (6,) of the frame's origin in base axes, rad/s² and m/s²: the rate of `velocity`,
-    which is Pinocchio's classical one."""
+    """Return the acceleration [angular; linear] (6,) of a frame's origin in base axes, rad/s² and m/s².
+
+    It is the time derivative of `velocity`, which Pinocchio calls the classical acceleration.
+    """
     frame = tree.frame(name)
     result = zeros(6)
     if frame.link < 0:
@@ -80,5 +90,5 @@ def acceleration(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Seq
 
 
 def bias_acceleration(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], name: str) -> Array:
-    """J̇ q̇ (6,): what of `acceleration` is not J q̈."""
+    """Return J̇ q̇ (6,): the part of `acceleration` that does not depend on q̈."""
     return label(acceleration(tree, q, qd, [0.0] * tree.nv, name), "frame_bias_acceleration")

@@ -1,4 +1,4 @@
-"""Whether the mass matrix of a robot has an inverse."""
+"""Check that the mass matrix of a robot is invertible."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from dynagate.dynamics.tree import Tree
 from dynagate.robot import RobotError
 
 SINGULAR = 1e-9
-"""A pivot this small relative to its diagonal entry has vanished, but for what rounding and short decimals of π leave:
-an inverse would lose nine digits."""
+"""Ratio of a pivot of M to its diagonal entry below which the pivot counts as zero: an inverse would lose nine digits.
+"""
 
 CONFIGURATIONS = 3
-"""Random ones: M may be near singular at one of them by chance."""
+"""Number of random configurations to test. M may be nearly singular at a single one by chance."""
 
 
 def check_invertible(tree: Tree) -> None:
-    """Raises RobotError that names the joints which can move without moving any mass, as two about one axis with no
-    mass between them: M has no inverse, at any configuration."""
+    """Raise RobotError if M is singular at every configuration, and name the joints that can move without moving any
+    mass.
+
+    An example is a pair of joints about one axis with no mass between them.
+    """
     tree, random = tree.numeric, np.random.default_rng(0)
     for _ in range(CONFIGURATIONS):
         q = normalized(tree.source, random.uniform(-1.0, 1.0, tree.source.nq)).tolist()
@@ -52,7 +55,9 @@ def _joints(tree: Tree, links: Sequence[int]) -> str:
 
 
 def _weightless(m: npt.NDArray[np.float64]) -> list[list[int]]:
-    """Groups of degrees of freedom that move no mass together: a vanishing pivot of M, and what moves with it."""
+    """Return groups of degrees of freedom that together move no mass: a vanishing pivot of M, and the ones that move
+    with it.
+    """
     left = m.copy()
     groups = []
     solved: list[int] = []

@@ -1,4 +1,4 @@
-"""Energies, center of mass, poses and Jacobians: what a controller's cost and its checks need."""
+"""Energies, center of mass, link positions and link Jacobians."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _base_poses(tree: Tree, q: Sequence[Scalar]) -> Poses:
 
 
 def kinetic_energy(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Scalar:
-    """½ Σ vᵀ I v in J, velocities in body frames, and ½ Σ of the rotors' armature times q̇²."""
+    """Return the kinetic energy ½ Σ vᵀ I v of all links plus ½ Σ armature q̇² of the rotors, in J."""
 
     def energies(
         link: TreeLink, above: SpatialMotion | None, joint: JointTransform, rates: Sequence[Scalar]
@@ -31,28 +31,30 @@ def kinetic_energy(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Sca
 
 
 def potential_energy(tree: Tree, q: Sequence[Scalar]) -> Scalar:
-    """-Σ m gᵀ c in J, zero where the moving links' center of mass is at the base's origin."""
+    """Return the potential energy -Σ m gᵀ c in J, which is zero if the center of mass is at the base's origin."""
     return label(_first_moment(tree, q) @ tree.base_acceleration, "potential_energy")
 
 
 def center_of_mass(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """Center of mass of the moving links (3,) in m, in the base frame."""
+    """Return the center of mass (3,) of the moving links in the base frame, m."""
     total = sum(inertia.mass for inertia in tree.unreduced.inertias)
     return label(_first_moment(tree, q) * (1.0 / total), "center_of_mass")
 
 
 class _Moment(NamedTuple):
-    """Mass of a subtree, and its first moment about a link's origin."""
+    """Mass of a subtree, and its first moment about the origin of a link."""
 
     mass: Scalar
+    """Mass, kg."""
     first: Array
+    """First moment m c (3,), kg m."""
 
     def __add__(self, other: _Moment) -> _Moment:  # type: ignore[override]
         return _Moment(self.mass + other.mass, self.first + other.first)
 
 
 def _first_moment(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """Σ m c, by passing each subtree's moment about its joint up to the base: no link's pose is needed."""
+    """Return Σ m c (3,) in the base frame, kg m, by passing the moment of each subtree to its parent."""
     tree = tree.unreduced
 
     def passed(link: TreeLink, own: _Moment, joint: JointTransform) -> tuple[_Moment, _Moment]:
@@ -65,7 +67,7 @@ def _first_moment(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 
 def link_positions(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """Origin of every link's frame (links, 3) in m, in the base frame."""
+    """Return the origin of every link's frame (links, 3) in the base frame, m."""
     tree = tree.unreduced
     result = zeros(len(tree.links), 3)
     for i, position in enumerate(_base_poses(tree, q).position):
@@ -74,7 +76,7 @@ def link_positions(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 
 def link_jacobians(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """Jacobian of every link (links, 6, nv): [angular; linear] velocity of its origin in base axes, by q̇."""
+    """Return the Jacobian of every link (links, 6, nv): velocity [angular; linear] of its origin in base axes."""
     tree = tree.unreduced
     where = _base_poses(tree, q)
     result = zeros(len(tree.links), 6, tree.nv)

@@ -1,7 +1,10 @@
-"""Centroidal momentum and its matrix, the center of mass' Jacobian, and what of the torques is gravity or velocity.
+"""Centroidal momentum and its matrix, the Jacobian of the center of mass, and gravity and velocity torques.
 
-Orin, Goswami & Lee, "Centroidal dynamics of a humanoid robot", 2013: the momentum of all links about their common
-center of mass, in axes of the base, is A(q) q̇. Rotors' armature has no part in it.
+The centroidal momentum A(q) q̇ is the momentum of all links about their common center of mass, in base axes. Rotor
+inertias (armature) do not contribute.
+
+Reference:
+    Orin, Goswami & Lee, "Centroidal dynamics of a humanoid robot", 2013.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from dynagate.dynamics.tree import Tree
 
 
 def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """A (6, nv): [angular; linear] momentum about the center of mass in base axes, kg m²/s and kg m/s, by q̇."""
+    """Return A (6, nv): momentum [angular; linear] about the center of mass in base axes, kg m²/s and kg m/s, for each
+    q̇.
+    """
     tree = tree.unreduced
     center, where = center_of_mass(tree, q), poses(tree, q, "base")
     places = [position - center for position in where.position]
@@ -36,7 +41,9 @@ def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 
 def _seen(inertia: Inertia, rotation: Array, position: Array) -> Inertia:
-    """A link's inertia about a point at -position of the link's origin, in axes in which the link has this rotation."""
+    """Return a link's inertia about a point, in axes in which the link has this rotation and its origin this
+    position.
+    """
     mass, first, second = inertia.mass, rotation @ inertia.first, rotate_symmetric(rotation, inertia.second)
     h = first + position * mass
 
@@ -47,14 +54,16 @@ def _seen(inertia: Inertia, rotation: Array, position: Array) -> Inertia:
 
 
 def centroidal_momentum(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
-    """[angular; linear] momentum (6,) of all links about their center of mass in base axes, kg m²/s and kg m/s."""
+    """Return the momentum [angular; linear] (6,) of all links about their center of mass in base axes, kg m²/s and kg
+    m/s.
+    """
     matrix = centroidal_momentum_matrix(tree, q)
     with scope("momentum"):
         return label(matrix @ array(list(qd)), "centroidal_momentum")
 
 
 def center_of_mass_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """Velocity of the center of mass in base axes by q̇ (3, nv), m or 1."""
+    """Return the Jacobian (3, nv) of the center of mass in base axes, m/rad or m/m."""
     matrix = centroidal_momentum_matrix(tree, q)
     total = sum(inertia.mass for inertia in tree.unreduced.inertias)
     with scope("momentum"):
@@ -62,22 +71,24 @@ def center_of_mass_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 
 def center_of_mass_velocity(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
-    """Velocity of the center of mass (3,) in m/s, in base axes."""
+    """Return the velocity (3,) of the center of mass in base axes, m/s."""
     columns = center_of_mass_jacobian(tree, q)
     with scope("momentum"):
         return label(columns @ array(list(qd)), "center_of_mass_velocity")
 
 
 def gravity_torque(tree: Tree, q: Sequence[Scalar]) -> list[Scalar]:
-    """τ (nv,) in N m or N that holds the robot still against gravity."""
+    """Return the torque τ (nv,) that holds the robot still against gravity, N m or N."""
     return inverse_dynamics(tree.frictionless(), q, [0.0] * tree.nv, [0.0] * tree.nv)
 
 
 def bias_torque(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
-    """τ (nv,) in N m or N at zero acceleration: of velocity products, gravity, damping and friction; M q̈ = τ - this."""
+    """Return τ (nv,) at zero acceleration: velocity products, gravity, damping and friction, N m or N. M q̈ = τ -
+    bias.
+    """
     return inverse_dynamics(tree, q, qd, [0.0] * tree.nv)
 
 
 def coriolis_torque(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
-    """C(q, q̇) q̇ (nv,) in N m or N: of Coriolis and centrifugal forces only."""
+    """Return C(q, q̇) q̇ (nv,): the torque of Coriolis and centrifugal forces only, N m or N."""
     return inverse_dynamics(tree.frictionless(weightless=True), q, qd, [0.0] * tree.nv)

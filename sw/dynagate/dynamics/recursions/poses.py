@@ -1,7 +1,9 @@
-"""Poses of every link in one expression frame per chain.
+"""Poses of all links, expressed in one frame per kinematic chain.
 
-The closed-form gradients hold for spatial vectors in any frame. A frame in the middle of a chain keeps the poses
-short on both sides: fewer operations than the base frame, and smaller numbers, so more of a fixed-point word is used.
+The closed-form gradients are valid for spatial vectors in any frame. A frame in the middle of a chain keeps the
+distances short on both sides. That takes fewer operations than the base frame and gives smaller numbers, which use more
+of
+the bits of a fixed-point format.
 """
 
 from __future__ import annotations
@@ -22,27 +24,34 @@ from dynagate.robot.parts import Frame as Place
 from dynagate.robot.parts import Link as RobotLink
 
 NAMED = ("base", "middle", "sparsest")
-"""The frames that have names. The gradients replace "sparsest" by a map (`gradients.sparsest`)."""
+"""Expression frames with a name. The gradients replace "sparsest" by a map (`gradients.sparsest`)."""
 
 Frame = str | int | Mapping[int, int]
-"""Expression frame of a chain's vectors: "base", "middle", a link's index (other chains: their middle), or a map
-from the first link of each chain to a link index (-1: base).
+"""Expression frame of a chain's vectors: "base", "middle", "sparsest", a link's index, or a map.
+
+A link's index selects that link for its chain and the middle for other chains. A map leads from the first link of each
+chain to a link index (-1: base).
 """
 
 FrameOption = Frame | Place | RobotLink
-"""The option `frame` of a function: where gradients express vectors, or the frame that the function is of."""
+"""The option `frame` of a function: the frame in which gradients express vectors, or the frame that a function
+describes.
+"""
 
 
 class Poses(NamedTuple):
-    """rotation[i], position[i]: pose of link i in its chain's expression frame. base[i]: rotation of the base there."""
+    """Pose of every link in the expression frame of its chain."""
 
     rotation: list[Array]
+    """Rotation (3, 3) of each link."""
     position: list[Array]
+    """Origin (3,) of each link, m."""
     base: list[Array]
+    """Rotation (3, 3) of the base, for each link."""
 
 
 def chains(tree: Tree) -> dict[int, list[int]]:
-    """The trees that hang from the base, by their first link."""
+    """Return the kinematic trees that hang from the base: the links of each, by its first link."""
     result: dict[int, list[int]] = {}
     for i in tree.links:
         result.setdefault(tree.ancestors[i][0], []).append(i)
@@ -50,9 +59,10 @@ def chains(tree: Tree) -> dict[int, list[int]]:
 
 
 def reference_links(tree: Tree, frame: Frame) -> dict[int, int]:
-    """First link of each chain -> the link whose frame its vectors are in, -1 for the base.
+    """Return the link in whose frame each chain's vectors are expressed, by the chain's first link; -1 is the base.
 
-    Raises ValueError: the frame is not one of the forms above, or names a link that is not there.
+    Raises:
+        ArgumentError: The frame is not one that `Frame` describes, or names a link that does not exist.
     """
     roots = chains(tree)
     if frame == "base":
@@ -80,8 +90,11 @@ def reference_links(tree: Tree, frame: Frame) -> dict[int, int]:
 
 
 def _middle(tree: Tree, members: Sequence[int]) -> int:
-    """The link a third of the way along the longest path: few operations, and no other link errs much less
-    (docs/operations.md has the measurements). A floating link is the middle of all that hangs from it."""
+    """Return the link a third of the way along a chain's longest path; a floating link is the middle of its own chain.
+
+    The choice needs few operations, and no other link has much smaller errors (docs/operations.md has the
+    measurements).
+    """
     if tree.robot.links[members[0]].joint.kind.free:
         return members[0]
     tip = max(members, key=lambda i: (len(tree.ancestors[i]), -i))
@@ -90,10 +103,12 @@ def _middle(tree: Tree, members: Sequence[int]) -> int:
 
 
 class _Step(NamedTuple):
-    """From a link's parent to the link, or, inwards, from the link to its parent."""
+    """A step between a link and its parent."""
 
     joint: JointTransform
+    """Pose of the link in its parent."""
     inwards: bool
+    """Whether the step leads from the link to its parent."""
 
     def after(self, before: _Pose) -> _Pose:
         if self.inwards:
@@ -104,11 +119,14 @@ class _Step(NamedTuple):
 
 
 class _Pose(NamedTuple):
+    """A pose in the expression frame."""
+
     rotation: Array
     position: Array
 
 
 _HERE = _Pose(array(np.eye(3)), zeros(3))
+"""The pose of the expression frame itself."""
 
 
 def _pose(path: _Pose | _Step) -> _Pose:
@@ -116,7 +134,7 @@ def _pose(path: _Pose | _Step) -> _Pose:
 
 
 Places = list[tuple[Array, Array]]
-"""R (3, 3) and p (3,) of every link, m."""
+"""Rotation (3, 3) and position (3,), m, of every link in the base frame."""
 
 
 def places(tree: Tree, q: Sequence[Scalar] | Array) -> Places:
@@ -126,7 +144,7 @@ def places(tree: Tree, q: Sequence[Scalar] | Array) -> Places:
 
 
 def _joined(first: _Pose | _Step, second: _Pose | _Step) -> _Pose:
-    """The pose at the end of two paths, the second from where the first ends. A single step takes fewer products."""
+    """Return the pose at the end of two consecutive paths. A path of a single step takes fewer products."""
     before = _pose(first)
     if isinstance(second, _Step):
         return second.after(before)
@@ -135,7 +153,14 @@ def _joined(first: _Pose | _Step, second: _Pose | _Step) -> _Pose:
 
 
 def poses(tree: Tree, q: Sequence[Scalar], frame: Frame, *, prefix: bool = False) -> Poses:
-    """Walk each chain inwards and outwards from its reference link."""
+    """Return the pose of every link in the expression frame of its chain, computed inwards and outwards from there.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,) of all joints, rad or m.
+        frame: Expression frame of each chain.
+        prefix: Whether to combine joints as a prefix computation, with fewer levels and more products.
+    """
     joints = tree.transforms(q)
     by_link: dict[int, _Pose] = {}
     base: dict[int, Array] = {}
@@ -169,7 +194,14 @@ def poses(tree: Tree, q: Sequence[Scalar], frame: Frame, *, prefix: bool = False
 
 
 def jacobian_columns(tree: Tree, link: int, at: Array, where: Poses) -> tuple[Array, Array]:
-    """Return how a link turns, and how its point at a place (3,) moves, by q̇ (3, nv), in the axes of the poses."""
+    """Return the angular and linear Jacobian (3, nv) of a point fixed to a link, in the axes of the poses.
+
+    Args:
+        tree: The robot.
+        link: Number of the link; -1 for the base.
+        at: The point (3,) in the expression frame, m.
+        where: Poses of the links.
+    """
     turning, moving = zeros(3, tree.nv), zeros(3, tree.nv)
     for d in tree.support[link] if link >= 0 else ():
         j = tree.link_of[d]
@@ -178,9 +210,14 @@ def jacobian_columns(tree: Tree, link: int, at: Array, where: Poses) -> tuple[Ar
 
 
 def transmit(tree: Tree, where: Places, wrenches: Sequence[SpatialForce], part: str) -> Array:
-    """Return the torques (nv,) of wrenches on links, [moment; force] about the base's origin in base axes.
+    """Return the joint torques (nv,) of wrenches on links, given as [moment; force] about the base's origin in base
+    axes.
 
-    part: what computes it, for names.
+    Args:
+        tree: The robot.
+        where: Pose of every link in the base frame.
+        wrenches: A wrench for every link, N m and N.
+        part: Name of the algorithm, for recorded operations.
     """
     torques = zeros(tree.nv)
 

@@ -1,7 +1,7 @@
-"""Products and sums along the chains, one after another or as prefix computations.
+"""Products and sums along kinematic chains, computed one after another or as prefix computations.
 
-One after another, a chain of n links takes n combinations and as many levels. As a prefix computation (Sklansky,
-"Conditional-sum addition logic", 1960) it takes about log2(n) levels and up to n/2 log2(n) combinations.
+A chain of n links takes n combinations and n levels one after another. As a prefix computation it takes about log2(n)
+levels and up to n/2 log2(n) combinations (Sklansky, "Conditional-sum addition logic", 1960).
 """
 
 from __future__ import annotations
@@ -25,15 +25,22 @@ def along(
     *,
     prefix: bool,
 ) -> list[Item]:
-    """Per place, the items from the first of its chain to its own, combined in this order. parents: places that come
-    before, -1 where a chain begins. combine is associative. scopes: what a place's combinations are called after."""
+    """Return, for each position, the combination of all items from the first of its chain to its own, in this order.
+
+    Args:
+        parents: The position before each position, -1 where a chain begins.
+        items: One item per position.
+        combine: An associative function of two items.
+        scopes: Scope that names the combinations of each position.
+        prefix: Whether to compute by halves instead of one after another.
+    """
     chain: list[list[int]] = []
     for i, p in enumerate(parents):
         chain.append([*(chain[p] if p >= 0 else ()), i])
     known: dict[tuple[int, int], Item] = {}
 
     def between(start: int, i: int) -> Item:
-        """The items of a chain from depth `start` to place i, which all places below share."""
+        """Return the items of a chain from depth `start` to position i; all positions below share the result."""
         count = len(chain[i]) - start
         if count == 1:
             return items[i]
@@ -48,12 +55,12 @@ def along(
 
 
 def along_links(tree: Tree, items: Sequence[Any], part: str, *, prefix: bool) -> list[Any]:
-    """Per link, the sum of the items of its ancestors and its own. part: of the algorithm, for names."""
+    """Return, for each link, the sum of the items of its ancestors and its own. `part` names the algorithm."""
     return along(tree.parents, items, operator.add, [(part, f"link{i}") for i in tree.links], prefix=prefix)
 
 
 def over_subtrees(tree: Tree, items: Sequence[Any], part: str, *, prefix: bool) -> list[Any]:
-    """Per link, the sum of the items of all links that it moves."""
+    """Return, for each link, the sum of the items of all links that it moves. `part` names the algorithm."""
     totals = list(items)
     children: list[list[int]] = [[] for _ in tree.links]
     for i in reversed(tree.links):

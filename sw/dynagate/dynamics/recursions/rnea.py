@@ -1,4 +1,11 @@
-"""Joint torques from motion: recursive Newton-Euler in 3-vectors (Luh, Walker & Paul 1980; Featherstone 2008, §5.3)."""
+"""Inverse dynamics by the recursive Newton-Euler algorithm, in 3-vectors.
+
+The outward pass computes each link's motion and the force that this motion needs. The inward pass sums forces and
+projects
+them on the joint axes (Luh, Walker & Paul, "On-line computational scheme for mechanical manipulators", 1980;
+Featherstone,
+"Rigid Body Dynamics Algorithms", 2008, §5.3).
+"""
 
 from __future__ import annotations
 
@@ -13,18 +20,22 @@ from dynagate.dynamics.tree import Tree
 
 
 class Balance(NamedTuple):
-    """Joint torques, and the motion that they go with. tau (nv,), N m or N. acceleration[i]: of the origin of link i,
-    seen by an observer in free fall, so that a link at rest has one upwards, m/s². turning[i]: the angular
-    acceleration. spread[i]: U, with which the point r of the link has the acceleration a + U r. All are in the link's
-    own axes."""
+    """Joint torques and the accelerations of all links, in the links' frames.
+
+    Accelerations are relative to free fall: a link at rest accelerates upwards by gravity.
+    """
 
     tau: list[Scalar]
+    """Joint torques (nv,), N m or N."""
     acceleration: list[Array]
+    """Acceleration (3,) of each link's origin, m/s²."""
     turning: list[Array]
+    """Angular acceleration (3,) of each link, rad/s²."""
     spread: list[Array]
+    """U = [ω̇]× + [ω]×² (3, 3) of each link: a point r of the link has the acceleration a + U r."""
 
     def of_point(self, i: int, point: Array) -> Array:
-        """The acceleration (3,) of a point (3,) of link i."""
+        """Return the acceleration (3,) of a point (3,) of link i, m/s²."""
         return self.acceleration[i] + self.spread[i] @ point
 
 
@@ -35,8 +46,21 @@ def inverse_dynamics(
     qdd: Sequence[Scalar],
     external: Array | None = None,
 ) -> list[Scalar]:
-    """τ (nv,) in N m, N where a joint slides, that produces the accelerations qdd (nv,) at configuration q (nq,) and
-    velocity qd (nv,). external: forces on the links (links, 6), as `TreeLink.outside` takes them."""
+    """Return the joint torques τ that produce given accelerations, by the recursive Newton-Euler algorithm.
+
+    Args:
+        links: The robot's links, over any scalar.
+        q: Configuration (nq,), rad or m, and unit quaternions.
+        qd: Velocities q̇ (nv,), rad/s or m/s.
+        qdd: Accelerations q̈ (nv,), rad/s² or m/s².
+        external: Forces on the links (links, 6), [moment; force] at each link's origin in its frame, N m and N.
+
+    Returns:
+        τ (nv,), N m, or N for joints that slide.
+
+    Reference:
+        Featherstone, "Rigid Body Dynamics Algorithms", 2008, §5.3, in the 3-vectors of Luh, Walker & Paul, 1980.
+    """
     return _balanced(links, q, qd, qdd, external)[0]
 
 
@@ -48,22 +72,34 @@ def balance(
     external: Array | None = None,
     pushes: Mapping[int, SpatialForce] | None = None,
 ) -> Balance:
-    """`inverse_dynamics`, with the accelerations that it finds. pushes: forces on links, by their number, in the tree's
-    frames."""
+    """Return `inverse_dynamics` together with the accelerations of all links.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nq,) of all joints.
+        qd: Velocities (nv,).
+        qdd: Accelerations (nv,).
+        external: Forces on the links (links, 6), as in `inverse_dynamics`.
+        pushes: Further forces on links by link number, in the tree's frames.
+    """
     tau, motions = _balanced(tree, q, qd, qdd, external, pushes)
     parts = ([motion[k] for motion in motions] for k in (2, 1, 3))
     return Balance(tau, *parts)
 
 
 class LinkMotion(NamedTuple):
-    """angular velocity, angular acceleration, acceleration of the origin and U of a link, and the force that it
-    takes."""
+    """Motion of a link and the force that produces it, in the link's frame. Accelerations are relative to free fall."""
 
     w: Array
+    """Angular velocity ω (3,), rad/s."""
     wd: Array
+    """Angular acceleration ω̇ (3,), rad/s²."""
     a: Array
+    """Acceleration (3,) of the link's origin, m/s²."""
     spread: Array
+    """U = [ω̇]× + [ω]×² (3, 3), 1/s²: a point r of the link has the acceleration a + U r."""
     net: SpatialForce
+    """Net force on the link, minus external forces."""
 
 
 def _balanced(
@@ -74,8 +110,11 @@ def _balanced(
     external: Array | None,
     pushes: Mapping[int, SpatialForce] | None = None,
 ) -> tuple[list[Scalar], PerLink]:
-    """τ, and a `LinkMotion` per link. Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the
-    acceleration of every point of the link, so no linear velocity is propagated."""
+    """Run both passes, and return τ (nv,) and the motion of each link.
+
+    Velocities enter only through U = [ω̇]× + [ω]×², which gives the acceleration of every point of a link, so no linear
+    velocity is propagated.
+    """
     joints, rates, changes = links.transforms(q), links.velocities(qd), links.velocities(qdd)
     outside = () if external is None else (links.rows(external),)
 
@@ -96,6 +135,7 @@ def _moving(
     changes: Sequence[Scalar],
     outside: Sequence[Scalar] | None = None,
 ) -> tuple[LinkMotion, LinkMotion]:
+    """Outward pass: return the motion of a link, from that of its parent, and the net force that it needs."""
     rate, change = link.motion(rates), link.motion(changes)
     if above is not None:
         w = joint.to_link(above.w)
@@ -126,8 +166,15 @@ def drifting(
     rates: Sequence[Scalar],
     outside: Sequence[Scalar] | None = None,
 ) -> LinkMotion:
-    """The motion of a link where no joint accelerates. above: that of the parent. outside: as `TreeLink.outside` takes
-    it."""
+    """Return the motion of a link when no joint accelerates.
+
+    Args:
+        link: The link.
+        above: The parent's motion; None at the base.
+        joint: Pose of the link in its parent.
+        rates: Velocities of the link's joint.
+        outside: External force on the link, as `TreeLink.outside` accepts it.
+    """
     return _moving(link, above, None, joint, rates, [0.0 for _ in link.dofs], outside)[0]
 
 
@@ -139,8 +186,8 @@ def _held(
     rates: Sequence[Scalar],
     changes: Sequence[Scalar],
 ) -> tuple[SpatialForce, list[Scalar]]:
-    """Return the force on the parent, and the torque of each degree of freedom for the force on the link, its
-    resistance and its rotor.
+    """Inward pass: return the force on the parent, and the torque of each degree of freedom with resistance and rotor
+    inertia.
     """
     force = net if below is None else net + below
     tau = [
@@ -151,7 +198,7 @@ def _held(
 
 
 def _spread(w: Array, wd: Array) -> Array:
-    """U = [ω̇]× + [ω]×²."""
+    """Return U = [ω̇]× + [ω]×² (3, 3)."""
     xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
     return array(
@@ -164,7 +211,7 @@ def _spread(w: Array, wd: Array) -> Array:
 
 
 def _moment(u: Array, second: Array) -> Array:
-    """∫ r × (U r) dm: the axial part of U Σ."""
+    """Return the moment ∫ r × (U r) dm (3,) of a body with second moment Σ, which is the axial vector of U Σ."""
 
     def entry(a: int, b: int) -> Scalar:
         return u[a] @ second[b]

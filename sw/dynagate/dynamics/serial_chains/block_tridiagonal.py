@@ -1,11 +1,12 @@
-"""Symmetric positive definite block-tridiagonal systems by odd-even elimination.
+"""Solution of symmetric positive definite block-tridiagonal systems by odd-even elimination.
 
-Blocks are factored as L D Lᵀ: no roots, and one reciprocal per pivot. Eliminating block j takes it out of the
-equations of both its neighbors, which needs only forward substitutions:
+Blocks are factored as L D Lᵀ, without square roots and with one reciprocal per pivot. Eliminating block j removes it
+from
+the equations of its neighbors i and k, which needs only forward substitutions:
 
-    [A_ij] -= (L⁻¹ A_ji)ᵀ D⁻¹ (L⁻¹ A_jk) for neighbors i and k of j.
+    [A_ij] -= (L⁻¹ A_ji)ᵀ D⁻¹ (L⁻¹ A_jk).
 
-So the diagonal blocks stay symmetric, and one factor serves the three products of a step.
+The diagonal blocks stay symmetric, and one factorization serves the three products of a step.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from dynagate.dynamics.spatial import Array, Scalar, array, zeros
 
 
 class Factored(NamedTuple):
-    """L D Lᵀ of a block (m, m), and L⁻¹ of right-hand sides (m, k). lower: unit lower triangular."""
+    """A factored block L D Lᵀ (m, m), with forward-substituted right-hand sides."""
 
     lower: Array
+    """Unit lower triangular L (m, m)."""
     inverse_d: list[Scalar]
+    """Reciprocals 1/D (m,)."""
     halved: Array
+    """L⁻¹ R (m, k) for right-hand sides R."""
 
     def solution(self, column: Array) -> Array:
-        """L⁻ᵀ D⁻¹ of a halved column (m,): the right-hand side's solution."""
+        """Return L⁻ᵀ D⁻¹ x for a forward-substituted column x (m,): the solution of its right-hand side."""
         x = [value * pivot for value, pivot in zip(column, self.inverse_d, strict=True)]
         for k in reversed(range(len(x))):
             for i in range(k + 1, len(x)):
@@ -34,8 +38,10 @@ class Factored(NamedTuple):
 
 
 def factor(block: Array, right: Array) -> Factored:
-    """The block's factor. right (m, k): substituted forward while the block is factored, so that it waits for no
-    pivot longer than the block does."""
+    """Factor a block, and substitute right-hand sides (m, k) forward during the factorization.
+
+    Substitution waits for no pivot longer than the factorization itself.
+    """
     a, b, size = block.copy(), right.copy(), len(block)
     lower = zeros(size, size)
     inverse_d: list[Scalar] = []
@@ -53,7 +59,7 @@ def factor(block: Array, right: Array) -> Factored:
 
 
 def gram(left: Array, inverse_d: Sequence[Scalar]) -> Array:
-    """leftᵀ D⁻¹ left (m, m), each pair of entries once."""
+    """Return leftᵀ D⁻¹ left (m, m), with each pair of mirrored entries computed once."""
     weighted = array(inverse_d)[:, None] * left
     count = left.shape[1]
     product = zeros(count, count)
@@ -66,11 +72,22 @@ def gram(left: Array, inverse_d: Sequence[Scalar]) -> Array:
 def odd_even_elimination(
     diagonal: Sequence[Array], upper: Sequence[Array], right: Sequence[Array], part: str = "oee"
 ) -> list[Array]:
-    """x (n,) of blocks with D_i x_i + U_i x_{i+1} + U_{i-1}ᵀ x_{i-1} = R_i, in ceil(log2(n)) steps for any n ((19),
-    Algorithm 2; with the sign of U corrected). Every step eliminates all blocks from their neighbors at once, so
-    equations that remain couple blocks twice as far apart.
+    """Solve D_i x_i + U_i x_{i+1} + U_{i-1}ᵀ x_{i-1} = R_i in ceil(log2(n)) steps, for any number n of blocks.
 
-    diagonal (n,), right (n,): blocks (m_i, m_i) and (m_i,). upper (n - 1,): blocks (m_i, m_{i+1}).
+    Each step eliminates every block from its neighbors at once, so the remaining equations couple blocks twice as far
+    apart.
+
+    Args:
+        diagonal: Blocks D_i (m_i, m_i).
+        upper: Blocks U_i (m_i, m_{i+1}), one less than diagonal blocks.
+        right: Right-hand sides R_i (m_i,).
+        part: Name of the algorithm, for recorded operations.
+
+    Returns:
+        The solution blocks x_i (m_i,).
+
+    Reference:
+        Yang, Wu & Pan 2016, eq. 19 and algorithm 2, with the sign of U corrected.
     """
     d, u, r = list(diagonal), list(upper), list(right)
     count, apart, step = len(d), 1, 0
@@ -89,7 +106,7 @@ def odd_even_elimination(
 def _eliminated(
     d: list[Array], u: list[Array], r: list[Array], apart: int
 ) -> tuple[list[Array], list[Array], list[Array]]:
-    """One step: u[i] couples blocks i and i + apart before it, i and i + 2 apart after it."""
+    """Eliminate once: u[i] couples blocks i and i + apart before the step, and i and i + 2 apart after it."""
     new_d, new_r = list(d), list(r)
     new_u: list[Array] = []
     for j in range(len(d)):
@@ -116,4 +133,5 @@ def _eliminated(
 
 
 def _beside(columns: Sequence[Array]) -> Array:
+    """Return matrices joined by columns."""
     return array([[value for part in columns for value in part[i]] for i in range(len(columns[0]))])

@@ -1,12 +1,15 @@
-"""Forward dynamics of a serial chain by the constraint force algorithm (Fijany, Sharf & D'Eleuterio 1995; (9) to (17)).
+"""Forward dynamics of a serial chain by the constraint force algorithm.
 
-The forces between the links are the unknowns: F = S τ_δ + W x, where S is the joint's direction and W spans all others.
-With K = (1 - Γ) J⁻¹ (1 - Γ)ᵀ, which is block tridiagonal and needs no recursion,
+The unknowns are the forces between the links: F = S τ_δ + W x, where S is the joint's direction and W spans all others.
+With the block-tridiagonal matrix K = (1 - Γ) J⁻¹ (1 - Γ)ᵀ, which needs no recursion,
 
     Wᵀ K W x = -Wᵀ K S τ_δ    and then    q̈ = Sᵀ K F.
 
-A rotor of inertia r takes the torque r q̈ away from S. It joins the unknowns as y = √r q̈: W gets the column -√r S,
-and the matrix 1 at that place of its diagonal. The formulas stay as they are.
+A rotor of inertia r takes the torque r q̈ away from S. It adds an unknown y = √r q̈: W gets the column -√r S, and the
+matrix gets 1 at that diagonal entry. The formulas do not change.
+
+Reference:
+    Fijany, Sharf & D'Eleuterio 1995; Yang, Wu & Pan 2016, eqs. 9 to 17.
 """
 
 from __future__ import annotations
@@ -28,8 +31,9 @@ from dynagate.robot.vectors import summed
 
 
 def check_bodies(tree: Tree) -> None:
-    """Raises RobotError: not a serial chain, or a link without mass or rotational inertia, which it names: J has no
-    inverse there."""
+    """Raise RobotError if the robot is not a serial chain, or a link has a singular spatial inertia; the link is
+    named.
+    """
     check_serial(tree)
     for link in tree.robot.links:
         moments = np.linalg.eigvalsh(np.array(link.inertia))
@@ -41,21 +45,24 @@ def check_bodies(tree: Tree) -> None:
 
 
 class ChainMatrices(NamedTuple):
-    """Parts of K, in the frames of the links.
-
-    mobility[i]: J_i⁻¹ (6, 6). fixed[i]: X_i at q = 0. above[i]: the parent's mobility seen from link i at q = 0.
-    direction[i]: index of the 1 in S_i. basis[i] (6, 5 or 6): W_i.
-    """
+    """Constant parts of K, in the frames of the links."""
 
     mobility: list[Array]
+    """J_i⁻¹ (6, 6) of each link."""
     fixed: list[Array]
+    """X_i at q = 0."""
     above: list[Array]
+    """The parent's mobility expressed in link i at q = 0."""
     direction: list[int]
+    """Index of the 1 in S_i."""
     basis: list[Array]
+    """W_i (6, 5 or 6)."""
 
 
 def constants(tree: Tree) -> ChainMatrices:
-    """Constants of the links, each with its own mass: regrouped inertias have no inverse."""
+    """Return the constant matrices of the links with their complete masses, because regrouped inertias are not
+    invertible.
+    """
     unreduced = tree.unreduced
     mobility = [_mobility(link.mass, np.array(link.com), np.array(link.inertia)) for link in unreduced.robot.links]
     fixed = [
@@ -73,7 +80,7 @@ def _hat(v: np.ndarray) -> np.ndarray:
 
 
 def _mobility(mass: float, com: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """J⁻¹ (6, 6) about the link's origin: [[I⁻¹, -I⁻¹ c×], [c× I⁻¹, 1/m - c× I⁻¹ c×]]."""
+    """Return J⁻¹ (6, 6) about the link's origin: [[I⁻¹, -I⁻¹ c×], [c× I⁻¹, 1/m - c× I⁻¹ c×]]."""
     turning, lever = summed(np.linalg.inv(inertia)), _hat(com)
     turning = 0.5 * (turning + turning.T)
     moved = summed(lever @ turning)
@@ -92,7 +99,7 @@ def _basis(direction: int, rotor: float) -> Array:
 
 
 def _turn(kind: JointKind, i: int, q: Scalar) -> Array:
-    """The joint's own part of X_i (6, 6): it turns about z, or moves along it."""
+    """Return the joint's part of X_i (6, 6): a rotation about z, or a translation along z."""
     x = array(np.eye(6))
     if kind.sliding:
         x[3, 1], x[4, 0] = q, -q
@@ -104,7 +111,7 @@ def _turn(kind: JointKind, i: int, q: Scalar) -> Array:
 
 
 def tridiagonal(tree: Tree, links: ChainMatrices, q: Sequence[Scalar]) -> tuple[list[Array], list[Array]]:
-    """K_ii (n,) and K_{i,i+1} (n - 1,), blocks (6, 6): every one from its link and the next, all independent."""
+    """Return K_ii (n,) and K_{i,i+1} (n - 1,) as blocks (6, 6), each computed from a link and the next one."""
     turns = [_turn(link.joint.kind, i, q[i]) for i, link in enumerate(tree.robot.links)]
     diagonal, upper = [], []
     for i in tree.links:
@@ -116,7 +123,7 @@ def tridiagonal(tree: Tree, links: ChainMatrices, q: Sequence[Scalar]) -> tuple[
 
 
 def _congruent(turn: Array, matrix: Array) -> Array:
-    """X A Xᵀ for symmetric A, each pair of entries once."""
+    """Return X A Xᵀ for a symmetric A, with each pair of mirrored entries computed once."""
     half = turn @ matrix
     result = zeros(6, 6)
     for a in range(6):
@@ -132,7 +139,20 @@ def forward_dynamics(
     tau: Sequence[Scalar],
     external: Array | None = None,
 ) -> list[Scalar]:
-    """q̈ (nv,): Algorithm 1. Its longest path grows with log2(nv): scans give τ_δ, and odd-even elimination x."""
+    """Return q̈ (nv,) of a serial chain with a longest path that grows with log2(nv).
+
+    Scans compute τ_δ, and odd-even elimination solves for x.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nv,), rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        tau: Joint torques (nv,), N m or N.
+        external: Forces on the links (links, 6), [moment; force] at each link's origin in its frame, N m and N.
+
+    Reference:
+        Yang, Wu & Pan 2016, algorithm 1.
+    """
     net = net_torque(tree, q, qd, tau, external)
     links = constants(tree)
     k_diagonal, k_upper = tridiagonal(tree, links, q)

@@ -1,8 +1,11 @@
-"""Linear recursions along a serial chain, link by link or as a scan.
+"""Linear recursions along a serial chain, computed link by link or as a scan.
 
-x_i = B_i x_{i-1} + c_i is an inclusive scan of the affine maps (B_i, c_i) (Blelloch, "Prefix sums and their
-applications", 1990): log2(n) levels instead of n, for products B_j B_i of maps that the recursion link by link does not
-need. The reversed recursion x_i = B_i x_{i+1} + c_i begins at the tip.
+x_i = B_i x_{i-1} + c_i is an inclusive scan of the affine maps (B_i, c_i). A scan takes log2(n) levels instead of n,
+and needs products B_j B_i of maps that the recursion link by link does not need. The reversed recursion
+x_i = B_i x_{i+1} + c_i begins at the tip.
+
+Reference:
+    Blelloch, "Prefix sums and their applications", 1990.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ Value = TypeVar("Value")
 
 
 class Affine(NamedTuple):
-    """x -> linear(x) + constant. linear: None where nothing precedes, at the chain's first link."""
+    """The affine map x -> linear(x) + constant."""
 
     linear: Any
+    """Linear part; None at the first link of the recursion, where nothing precedes."""
     constant: Any
 
 
@@ -33,10 +37,17 @@ def linear_recursion(
     reverse: bool = False,
     scan: bool = True,
 ) -> list[Value]:
-    """x (n,) with x_0 = c_0 and x_i = B_i x_{i-1} + c_i; reversed, x_{n-1} = c_{n-1} and x_i = B_i x_{i+1} + c_i.
+    """Return x (n,) with x_0 = c_0 and x_i = B_i x_{i-1} + c_i; reversed, x_{n-1} = c_{n-1} and x_i = B_i x_{i+1} +
+    c_i.
 
-    maps: B_i per link; the one of the link where the recursion begins is not read. apply(B, x) is B x,
-    compose(B, C) is B C. part: of the algorithm, for names. scan: by halves (Sklansky 1960) instead of link by link.
+    Args:
+        maps: B_i of each link. The map of the link where the recursion begins is not read.
+        constants: c_i of each link.
+        apply: Function that returns B x.
+        compose: Function that returns B C.
+        part: Name of the algorithm, for recorded operations.
+        reverse: Whether the recursion begins at the tip.
+        scan: Whether to compute by halves (Sklansky 1960) instead of link by link.
     """
     order = range(len(maps))[::-1] if reverse else range(len(maps))
 

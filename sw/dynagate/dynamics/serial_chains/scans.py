@@ -1,8 +1,12 @@
-"""Serial chains of revolute and prismatic joints: which robots are one, and the scan-based algorithms for them.
+"""Scan-based algorithms for serial chains of revolute and prismatic joints.
 
-The equations of motion are linear recursions along the chain, (2a) to (2c) of Yang, Wu & Pan, "A Novel GPU-based
-Parallel Implementation Scheme and Performance Analysis of Robot Forward Dynamics Algorithms": velocities and
-accelerations from the base to the tip, forces from the tip to the base. `docs/parallel.md` maps equations to functions.
+The equations of motion are linear recursions along the chain: velocities and accelerations from the base to the tip,
+and
+forces from the tip to the base. `docs/parallel.md` maps equations to functions.
+
+Reference:
+    Yang, Wu & Pan, "A Novel GPU-based Parallel Implementation Scheme and Performance Analysis of Robot Forward Dynamics
+    Algorithms", 2016, eqs. 2a to 2c.
 """
 
 from __future__ import annotations
@@ -22,7 +26,9 @@ from dynagate.robot import RobotError
 
 
 def check_serial(tree: Tree) -> None:
-    """Raises RobotError that names the first link at a branch, or the first joint of several degrees of freedom."""
+    """Raise RobotError with the first link at a branch, or the first joint with several degrees of freedom, if there is
+    one.
+    """
     robot = tree.robot
     for i, link in enumerate(robot.links):
         if link.joint.nv != 1:
@@ -39,7 +45,7 @@ def check_serial(tree: Tree) -> None:
 
 
 class _Columns(dict[int, Any]):
-    """One spatial vector per unit acceleration; zero for those that are not listed."""
+    """Spatial vectors for several unit accelerations, by degree of freedom; missing entries are zero."""
 
     def __add__(self, other: _Columns) -> _Columns:
         return _Columns(
@@ -56,17 +62,17 @@ def _poses(joints: Sequence[JointTransform]) -> list[FreeTransform]:
 
 
 def _compose(outer: FreeTransform, inner: FreeTransform) -> FreeTransform:
-    """The pose in outer's parent of what inner moves: Ad_outer Ad_inner."""
+    """Return the composition of two poses, Ad_outer Ad_inner."""
     return FreeTransform(outer.rotation @ inner.rotation, outer.to_parent(inner.translation) + outer.translation)
 
 
 def _motions(poses: Sequence[FreeTransform], constants: Sequence[SpatialMotion], part: str) -> list[SpatialMotion]:
-    """(I - Γ)⁻¹ c: base to tip, each link's motion that of its parent seen from it, plus c."""
+    """Return (I - Γ)⁻¹ c from base to tip: each link's motion is its parent's, in the link's frame, plus c."""
     return linear_recursion(poses, constants, FreeTransform.motion_to_link, lambda b, a: _compose(a, b), part)
 
 
 def _forces(poses: Sequence[FreeTransform], constants: Sequence[SpatialForce], part: str) -> list[SpatialForce]:
-    """(I - Γ)⁻ᵀ c: tip to base, each link's force that of the next link seen from it, plus c."""
+    """Return (I - Γ)⁻ᵀ c from tip to base: each link's force is that of the next link, in this link's frame, plus c."""
     maps = [*poses[1:], poses[0]]  # link i is reached from link i + 1
     return linear_recursion(maps, constants, FreeTransform.force_to_parent, _compose, part, reverse=True)
 
@@ -74,7 +80,15 @@ def _forces(poses: Sequence[FreeTransform], constants: Sequence[SpatialForce], p
 def inverse_dynamics(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
 ) -> list[Scalar]:
-    """τ (nv,) in N m, N where a joint slides: (2a) to (2d) by three scans."""
+    """Return τ (nv,) in N m, or N for joints that slide, by three scans (eqs. 2a to 2d).
+
+    Args:
+        tree: The robot.
+        q: Configuration (nv,), rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        qdd: Accelerations (nv,), rad/s² or m/s².
+        external: Forces on the links (links, 6), [moment; force] at each link's origin in its frame, N m and N.
+    """
     joints = tree.transforms(q)
     poses = _poses(joints)
     rate = [tree.joint_motion(i, qd) for i in tree.links]
@@ -103,13 +117,15 @@ def inverse_dynamics(
 def net_torque(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar], external: Array | None
 ) -> list[Scalar]:
-    """τ_δ (nv,): the torque beyond what holds the joints' accelerations at zero, (7)."""
+    """Return τ_δ (nv,), eq. 7: the torque in excess of the one that keeps all joint accelerations at zero."""
     bias = inverse_dynamics(tree, q, qd, [0.0] * tree.nv, external)
     return [t - b for t, b in zip(tau, bias, strict=True)]
 
 
 def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """M (nv, nv) in kg m²: inverse dynamics of unit accelerations, all columns by the same two scans."""
+    """Return M (nv, nv), kg m² or kg: inverse dynamics of unit accelerations, with all columns in the same two
+    scans.
+    """
     poses = _poses(tree.transforms(q))
 
     def motion_to_link(pose: FreeTransform, columns: _Columns) -> _Columns:
@@ -137,16 +153,18 @@ def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
 def by_joint_space_inertia(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar], external: Array | None = None
 ) -> list[Scalar]:
-    """q̈ (nv,) by JSIIA: M from scans, then M q̈ = τ_δ by LᵀDL instead of the paper's inverse."""
+    """Return q̈ (nv,) by the joint-space inertia inversion algorithm: M from scans, then M q̈ = τ_δ by LᵀDL."""
     return solve(tree, factorize(tree, mass_matrix(tree, q)), net_torque(tree, q, qd, tau, external))
 
 
 def by_articulated_inertia(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar], external: Array | None = None
 ) -> list[Scalar]:
-    """q̈ (nv,) by the hybrid ABIA: articulated inertias link by link, then the square factors of M⁻¹ (8) by scans.
+    """Return q̈ (nv,) by the hybrid articulated-body algorithm: inertias link by link, then the factors of M⁻¹ (eq. 8)
+    by scans.
 
-    M⁻¹ = [1 - Sᵀ Y Π]ᵀ D⁻¹ [1 - Sᵀ Y Π], where Y solves a recursion with the 6 × 6 maps (1 - S Uᵀ D⁻¹) X."""
+    M⁻¹ = [1 - Sᵀ Y Π]ᵀ D⁻¹ [1 - Sᵀ Y Π], where Y solves a recursion with the 6 × 6 maps (1 - S Uᵀ D⁻¹) X.
+    """
     joints = tree.transforms(q)
     factors, _ = articulate(tree, joints)
     gain: list[Array] = []  # Uᵀ X D⁻¹ (6,): q̈ of a joint that yields, for its parent's acceleration
@@ -182,7 +200,7 @@ def by_articulated_inertia(
 
 
 def _adjoint(pose: JointTransform) -> Array:
-    """X (6, 6): a spatial motion seen from the link, [[Rᵀ, 0], [-Rᵀ [t]×, Rᵀ]]."""
+    """Return X (6, 6), which expresses a spatial motion in the link's frame: [[Rᵀ, 0], [-Rᵀ [t]×, Rᵀ]]."""
     x = zeros(6, 6)
     for column in range(3):
         unit = zeros(3)

@@ -1,8 +1,9 @@
-"""How a step through time takes the damping of joints: at the velocity before the step, or at that after it.
+"""Implicit joint damping: the damping torque of a time step at the velocity before the step or after it.
 
-At the velocity after the step, M (q̇⁺ - q̇) / dt = τ - c - D q̇⁺ is (M + dt D) q̈ = τ - c - D q̇ with q̈ = (q̇⁺ - q̇) / dt:
-forward dynamics of a robot whose rotors have dt D more inertia, as MuJoCo's Euler integrator has it (its manual,
-"Computation", on numerical integration).
+With the velocity after the step, M (q̇⁺ - q̇) / dt = τ - c - D q̇⁺. This is (M + dt D) q̈ = τ - c - D q̇ with q̈ = (q̇⁺
+- q̇) / dt:
+forward dynamics of a robot whose rotor inertias are larger by dt D. MuJoCo's Euler integrator does the same (its
+manual, "Computation", on numerical integration).
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from dynagate.robot.model import Robot
 from dynagate.robot.variable import ARMATURE, DAMPING, check_constant
 
 TAKERS = tuple(name for name, method in EXPLICIT_METHODS.items() if method.order == 1)
-"""Integrators whose step has one acceleration, as implicit damping needs it."""
+"""Integrators whose step has a single acceleration, which implicit damping requires."""
 
 
 def check_damping(implicit: object, integrator: str, dt: object) -> None:
-    """Raise ArgumentError if a step cannot take joint damping at the velocity after it.
+    """Raise ArgumentError if a step does not support implicit damping.
 
     Args:
         implicit: The option implicit_damping.
-        integrator: One of TAKERS, whose steps have one acceleration.
+        integrator: Name of the integrator, which must be one of TAKERS.
         dt: The time step in seconds; None if it is an input.
     """
     check_flags(implicit_damping=implicit)
@@ -42,8 +43,9 @@ def check_damping(implicit: object, integrator: str, dt: object) -> None:
 
 
 def robot_in_step(robot: Robot, implicit_damping: bool, dt: float | None) -> Robot:
-    """The robot as the dynamics of a step of dt seconds has it: with implicit damping, armature is more by dt times
-    the damping, joint by joint."""
+    """Return the robot that the dynamics of a step use: implicit damping adds dt times the damping to each joint's
+    armature.
+    """
     if not implicit_damping:
         return robot
     assert dt is not None
@@ -52,14 +54,13 @@ def robot_in_step(robot: Robot, implicit_damping: bool, dt: float | None) -> Rob
 
 
 EVERY_ARMATURE = "*.armature"
-"""The variable parameter that a step with implicit damping has in place of those of armature."""
+"""The variable parameter that replaces those of armature in a step with implicit damping."""
 
 
 def varied_in_step(robot: Robot, implicit_damping: bool, dt: float | None) -> Robot:
-    """Return `robot_in_step` of a robot whose armature or damping may be inputs.
+    """Return `robot_in_step` for a robot whose armature or damping may be inputs.
 
-    If they are, the armature of all joints but floating ones is an input of the dynamics, of the numbers that
-    `varied_armature` computes.
+    If they are, the armature of every joint except floating ones becomes an input, with values from `varied_armature`.
     """
     varied = [variable for variable in robot.variables if variable.kind in (ARMATURE, DAMPING)]
     if not (implicit_damping and varied):
@@ -73,9 +74,12 @@ def varied_in_step(robot: Robot, implicit_damping: bool, dt: float | None) -> Ro
 
 
 def varied_armature(robot: Robot, values: Values, dt: float) -> dict[str, Array]:
-    """Return the numbers of EVERY_ARMATURE by its input: armature and dt times damping, over any scalar.
+    """Return the values of EVERY_ARMATURE by its input: armature plus dt times damping, over any scalar.
 
-    values: of the robot's variable parameters, by input.
+    Args:
+        robot: The robot.
+        values: Values of the robot's variable parameters, by input.
+        dt: The time step in seconds.
     """
     own = Overrides.of(robot, values)
     (variable,) = replace(robot, variable=(EVERY_ARMATURE,)).variables

@@ -1,9 +1,12 @@
-"""Explicit integrators: one step of a robot, as plain mathematics over any scalar.
+"""Explicit integrators: one time step of a robot over any scalar.
 
-Configurations move on their group: `advance` follows a velocity for unit time. Methods of order three and more correct
-the rates of spherical and floating joints for that (Munthe-Kaas, "High order Runge-Kutta methods on manifolds", 1999);
-the correction vanishes for all other joints. The two methods of order one keep the momentum of floating bodies
-(`momentum_step`).
+Configurations move on their Lie group: `advance` follows a velocity for unit time. Methods of order three and more
+correct
+the rates of spherical and floating joints accordingly; the correction is zero for all other joints. The two methods of
+order one keep the momentum of floating bodies (`steps.momentum`).
+
+Reference:
+    Munthe-Kaas, "High order Runge-Kutta methods on manifolds", 1999.
 """
 
 from __future__ import annotations
@@ -19,14 +22,16 @@ from dynagate.dynamics.steps.momentum import along_new_axes, displaced, rate_alo
 from dynagate.robot import Robot
 
 Acceleration = Callable[[Array, Array], Array]
-"""q (nq,) and q̇ (nv,) -> q̈ (nv,)."""
+"""A function of q (nq,) and q̇ (nv,) that returns q̈ (nv,)."""
 
 
 class Tableau(NamedTuple):
-    """A Runge-Kutta method. nodes: per stage after the first, the weights of the stages before it. weights: of all."""
+    """Coefficients of an explicit Runge-Kutta method."""
 
     nodes: tuple[tuple[float, ...], ...]
+    """For each stage after the first, the weights of the stages before it."""
     weights: tuple[float, ...]
+    """Weights of all stages in the step."""
 
 
 TABLEAUX = {
@@ -35,19 +40,18 @@ TABLEAUX = {
     "rk3": Tableau(((0.5,), (-1.0, 2.0)), (1 / 6, 2 / 3, 1 / 6)),
     "rk4": Tableau(((0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)), (1 / 6, 1 / 3, 1 / 3, 1 / 6)),
 }
-"""Euler's method, the midpoint rule, and Kutta's methods of orders 3 and 4."""
+"""Runge-Kutta methods: Euler, midpoint, and Kutta's methods of orders 3 and 4."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """An integrator. order: of its error over a fixed time, as a power of the step.
-
-    step(robot, acceleration, q, qd, dt): q and q̇ after a step of dt seconds.
-    """
+    """An integrator."""
 
     name: str
     order: int
+    """Order of the error over a fixed time, as a power of the step."""
     step: Callable[[Robot, Acceleration, Array, Array, Any], tuple[Array, Array]]
+    """Function step(robot, acceleration, q, qd, dt) that returns q and q̇ after dt seconds."""
 
 
 def _semi_implicit_euler(robot: Robot, acceleration: Acceleration, q: Array, qd: Array, dt: Any) -> tuple[Array, Array]:
@@ -89,8 +93,9 @@ def _mix(weights: Sequence[float], terms: Sequence[Array], size: int) -> Array:
 
 
 def _rate(robot: Robot, displacement: Array, velocity: Array) -> Array:
-    """How fast the displacement u from a configuration changes, which then moves with a velocity v:
-    v + [u, v] / 2 + [u, [u, v]] / 12."""
+    """Return the rate of the displacement u from a configuration that moves with velocity v: v + [u, v] / 2 + [u, [u,
+    v]] / 12.
+    """
     if not robot.quaternions():
         return velocity
     first = bracket(robot, displacement, velocity)
@@ -105,4 +110,4 @@ EXPLICIT_METHODS: dict[str, Method] = {
         *(Method(name, order, _runge_kutta(TABLEAUX[name])) for name, order in (("rk2", 2), ("rk3", 3), ("rk4", 4))),
     ]
 }
-"""Integrators by name: explicit and semi-implicit Euler, the midpoint rule, and Kutta's methods of orders 3 and 4."""
+"""Integrators by name: explicit and semi-implicit Euler, midpoint, and Kutta's methods of orders 3 and 4."""

@@ -1,14 +1,15 @@
-"""First-order steps of floating joints that keep momentum in free flight.
+"""First-order steps of floating joints that conserve momentum in free flight.
 
-The velocity of a floating joint is written along the axes of its link, which turn. Forward dynamics gives the rate of
-these numbers, -ω × v of it only because the axes turn; Euler's rule for that part makes a spinning body faster with
-each step. A step therefore has three parts. It adds the acceleration along axes that stay as they are before the
-step. It moves the center of mass of the link along a straight line and turns the link about it. It writes the velocity
-along the axes after the step, by the rotation of the step itself.
+The velocity of a floating joint is expressed in the rotating axes of its link. Forward dynamics therefore contains the
+term -ω × v, which exists only because the axes rotate. Euler's rule applied to this term makes a spinning body faster
+in
+each step. A step here has three parts instead. It adds the acceleration along the axes as they are before the
+step. It moves the link's center of mass along a straight line and rotates the link about it. It expresses the velocity
+in the axes after the step.
 
-For a single body (a floating link on the base that carries no other link) the angular momentum I ω is turned in the
-same way, so both momenta are exact to rounding. The rotation takes the angular velocity in the middle of the step,
-which keeps the energy of a tumbling body to second order of the step.
+For a single body (a floating link on the base that carries no other link), the angular momentum I ω is rotated in the
+same way, so both momenta are exact to rounding. The rotation uses the angular velocity in the middle of the step,
+which keeps the energy of a tumbling body to second order in the step.
 """
 
 from __future__ import annotations
@@ -25,25 +26,26 @@ from dynagate.robot import Robot
 from dynagate.robot.variable import COM, INERTIA, INERTIAL, PAYLOAD, check_constant
 
 LARGEST_CONDITION = 1e12
-"""Condition number of an inertia, from which on a step does not turn its angular momentum."""
+"""Largest condition number of an inertia for which a step rotates the angular momentum."""
 
 
 class _Floating(NamedTuple):
-    """A floating joint: where its numbers are, and its body.
-
-    center: (3,) of the mass, m in the link's axes; zeros if the link carries other links.
-    inertia, inverse: (3, 3) about the center, kg m², and its inverse; None if the link carries other links.
-    """
+    """A floating joint, its part of q and q̇, and its body."""
 
     motion: Free
     in_q: slice
+    """Slice of the joint in q."""
     in_v: slice
+    """Slice of the joint in q̇."""
     center: Array
+    """Center of mass (3,) in the link's axes, m; zeros if the link carries other links."""
     inertia: Array | None
+    """Inertia (3, 3) about the center of mass, kg m²; None if the link carries other links."""
     inverse: Array | None
+    """Inverse of the inertia, or None."""
 
     def gyration(self, rate: Array) -> Array:
-        """Return I⁻¹ (ω × I ω), rad/s²: what a body without torque loses of its angular velocity."""
+        """Return I⁻¹ (ω × I ω), rad/s²: the loss of angular velocity of a body without torque."""
         assert self.inertia is not None
         assert self.inverse is not None
         return np.asarray(self.inverse @ cross(rate, self.inertia @ rate))
@@ -76,13 +78,14 @@ def rate_along_held_axes(robot: Robot, qd: Array, qdd: Array) -> Array:
     """Return the rate (nv,) of the velocity along axes that stay as they are before a step.
 
     Args:
-        robot: the robot.
-        qd: (nv,) velocity before the step, rad/s or m/s.
-        qdd: (nv,) acceleration from forward dynamics, rad/s² or m/s².
+        robot: The robot.
+        qd: Velocity (nv,) before the step, rad/s or m/s.
+        qdd: Acceleration (nv,) from forward dynamics, rad/s² or m/s².
 
     Returns:
-        (nv,). The velocity `qd + rate * dt` is the one that a step moves with: of a floating joint its turn is the mean
-        of the step, and with it the center of mass has the velocity after the step.
+        The rate (nv,). The robot moves with the velocity `qd + rate * dt` during the step. For a floating joint, its
+        angular
+        part is the mean over the step, and its linear part gives the center of mass the velocity after the step.
     """
     rates = qdd
     for joint in _floating(robot):
@@ -98,8 +101,14 @@ def rate_along_held_axes(robot: Robot, qd: Array, qdd: Array) -> Array:
 
 
 def displaced(robot: Robot, q: Array, displacement: Array) -> Array:
-    """Return the configuration (nq,) after a step. displacement: (nv,), velocity times time, rad or m, along the axes
-    before the step. It is `advance`, but for floating joints, whose center of mass moves along a straight line."""
+    """Return the configuration (nq,) after a step: `advance`, with the center of mass of floating joints on a straight
+    line.
+
+    Args:
+        robot: The robot.
+        q: Configuration (nq,) before the step.
+        displacement: Velocity times time (nv,), rad or m, along the axes before the step.
+    """
     moved = advance(robot, q, displacement)
     for joint in _floating(robot):
         own, step = q[joint.in_q], displacement[joint.in_v]
@@ -112,14 +121,14 @@ def displaced(robot: Robot, q: Array, displacement: Array) -> Array:
 
 
 def along_new_axes(robot: Robot, qd: Array, velocity: Array, displacement: Array, dt: Scalar) -> Array:
-    """Return the velocity (nv,) after a step, along the axes after it.
+    """Return the velocity (nv,) after a step, expressed in the axes after the step.
 
     Args:
-        robot: the robot.
-        qd: (nv,) velocity before the step.
-        velocity: (nv,) `qd + rate_along_held_axes(robot, qd, qdd) * dt`, and more by the impulses of contacts.
-        displacement: (nv,) with which `displaced` has moved the robot.
-        dt: s.
+        robot: The robot.
+        qd: Velocity (nv,) before the step.
+        velocity: `qd + rate_along_held_axes(robot, qd, qdd) * dt` (nv,), plus the impulses of contacts.
+        displacement: The displacement (nv,) that `displaced` applied.
+        dt: The time step, s.
     """
     after = velocity
     for joint in _floating(robot):

@@ -1,4 +1,4 @@
-"""A step of a robot through time: forward dynamics within an explicit integrator."""
+"""A time step of a robot: forward dynamics within an explicit integrator."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
 from dynagate.dynamics.tree import Tree
 
 DEFAULT_INTEGRATOR = "semi_implicit_euler"
+"""Name of the integrator that is used by default."""
 DEFAULT_STEP = 1e-3
-"""s."""
+"""Default time step, s."""
 OPTIONS = ("dt", "integrator", "implicit_damping")
+"""Options of a time step."""
 OF_ROLLOUTS = ("linearize", "variable_dt", "tolerance")
-"""Options that only rollouts take."""
+"""Options that only rollouts have."""
 
 
 def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array, Array]]:
-    """The step by a form of forward dynamics."""
+    """Return the step function for one algorithm of forward dynamics."""
 
     def stepped(
         tree: Tree,
@@ -36,10 +38,21 @@ def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array,
         implicit_damping: bool = False,
         external: Array | None = None,
     ) -> tuple[Array, Array]:
-        """q (nq,) and q̇ (nv,) after dt seconds under torques and external forces that stay as they are.
+        """Return q (nq,) and q̇ (nv,) after dt seconds with constant torques and external forces.
 
-        integrator: one of EXPLICIT_METHODS. implicit_damping: take joint damping at the velocity after the step.
-        Raises ValueError: there is no such integrator, or dt is not a time of more than 0 s."""
+        Args:
+            tree: The robot.
+            q: Configuration (nq,), rad or m.
+            qd: Velocities (nv,), rad/s or m/s.
+            tau: Joint torques (nv,), N m or N.
+            dt: The time step, s.
+            integrator: One of EXPLICIT_METHODS.
+            implicit_damping: Whether joint damping acts at the velocity after the step.
+            external: Forces on the links (links, 6), [moment; force] at each link's origin in its frame, N m and N.
+
+        Raises:
+            ArgumentError: There is no such integrator, or dt is not positive.
+        """
         if integrator not in EXPLICIT_METHODS:
             raise ArgumentError(
                 f"integrator '{integrator}'{nearest(integrator, EXPLICIT_METHODS)}; expected one of "

@@ -1,4 +1,4 @@
-"""Small robots that ship with the package: kinematics and inertia, no meshes."""
+"""Small robots that ship with the package: kinematics and inertia, without meshes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FOLDER = Path(__file__).parent
 
 @explained
 def names() -> list[str]:
-    """The robots that `load` knows."""
+    """Return the names of the robots that ship."""
     return sorted(path.stem for path in _FOLDER.glob("*.urdf"))
 
 
@@ -32,7 +32,7 @@ def path(name: str) -> Path:
     """Return the path of a robot's file: one that ships, or one of the package `robot_descriptions`.
 
     Args:
-        name: A name of `names`, or one that ends in _description, such as "panda_description". The package copies the
+        name: A name of `names`, or one that ends in _description, such as "panda_description". The package clones the
             files of the latter with git.
 
     Raises:
@@ -50,40 +50,42 @@ def path(name: str) -> Path:
 
 
 SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro")
+"""Endings of robot files."""
 
 
 @explained
 def is_path(text: str) -> bool:
-    """Whether `load` takes it for a file's path, not for a shipped robot's name."""
+    """Return whether `load` treats a text as a file's path instead of a shipped robot's name."""
     return text.endswith(SUFFIXES) or "/" in text
 
 
 @explained
 def load(name_or_path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
-    """Return a robot by the name of one that ships, or by the path of its URDF file.
+    """Load a robot by the name of one that ships, or by the path of its URDF file.
 
     Args:
-        name_or_path: A name as for `path`, a `Path`, or a text that ends in one of SUFFIXES or has a slash.
-        options: As for `Robot.from_urdf`.
+        name_or_path: A name that `path` accepts, a `Path`, or a text that ends in one of SUFFIXES or has a slash.
+        options: Options of `Robot.from_urdf`.
 
     Raises:
-        RobotError: There is no such robot, or its file cannot be read, as MJCF and macros: their readers are
-            `Robot.from_mjcf` and `Robot.from_xacro`, for files that the caller trusts.
-        MissingExtraError: As `path`.
+        RobotError: There is no such robot, or its file cannot be read. MJCF and xacro files need `Robot.from_mjcf` or
+            `Robot.from_xacro`, which are for trusted files.
+        MissingExtraError: The name ends in _description, and `robot_descriptions` is not installed.
     """
     return Robot.from_urdf(file_of(name_or_path), **options)
 
 
 @explained
 def file_of(name_or_path: str | PathLike[str]) -> str | PathLike[str]:
-    """The path of the file that `load` reads. Raises RobotError: no robot of this name ships."""
+    """Return the path of the file that `load` reads. Raise RobotError if no robot with this name ships."""
     return path(name_or_path) if isinstance(name_or_path, str) and not is_path(name_or_path) else name_or_path
 
 
 @explained
 def load_trusted(name_or_path: str, **options: Unpack[ReadingOptions]) -> Robot:
-    """Load a trusted file: in addition to `load`, expand a file that ends in .xacro, and read one whose root is
-    <mujoco> as MJCF. Such files can run programs and name other files.
+    """Load a robot from a trusted file. In addition to `load`, expand .xacro files and read MJCF.
+
+    Such files can run programs and name other files.
     """
     file = Path(file_of(name_or_path))
     if file.suffix == ".xacro":

@@ -21,7 +21,7 @@ BASE = -1
 SHELL: Color = (222, 226, 232)
 """Color of capsules."""
 JOINT: Color = (0, 114, 178)
-"""Color of the cylinders at joints that turn."""
+"""Color of the cylinders at joints that rotate."""
 PLATE: Color = (88, 98, 110)
 """Color of the base and of prismatic joints."""
 DENSITY = 1200.0
@@ -119,7 +119,7 @@ def _solid(visual: Visual, mesh: Solid | None) -> Solid:
 
 def capsules(robot: Robot) -> list[SceneBody]:
     """Return a rounded body along each link, from its joint to the joints and frames that it carries, and a cylinder at
-    each joint that turns. The thickness follows from the mass."""
+    each joint that rotates. The thickness follows from the mass."""
     points = [_points(robot, i) for i in range(len(robot.links))]
     size = size_of(robot)
     radii = [_radius(link.mass, own, size) for link, own in zip(robot.links, points, strict=True)]

@@ -99,7 +99,7 @@ class View:
             return page(self._scene, self._theme, self._version)
 
     def _after(self, version: int) -> str | None:
-        """Return a motion that is later than this version as JSON; None if there is none for some time."""
+        """Return a motion that is later than this version as JSON; None if no later version appears for some time."""
         with self._changed:
             self._changed.wait_for(lambda: self._version > version or self._closed.is_set(), ANSWER_SECONDS)
             if self._version <= version:
@@ -199,7 +199,7 @@ def view(
 ) -> View:
     """Show a robot and its motion in the browser, on this machine only, until the view is closed or the program ends.
 
-    The page plays the motion at a speed that you choose. Drag to turn the robot, scroll to zoom.
+    The page plays the motion at a speed that you choose. Drag to rotate the robot, scroll to zoom.
 
     Args:
         robot, dt, targets, forces, shapes: As `dynagate.draw` takes them.

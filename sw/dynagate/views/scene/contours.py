@@ -27,7 +27,7 @@ def _loops(mask: Mask) -> list[Floats]:
     """Return the borders of a mask as loops of the middles of pixels' edges.
 
     An edge between pixels leads from one corner of the grid to the next, with the region on its right. Where two
-    regions meet at a corner, the border turns right, so that they stay apart.
+    regions meet at a corner, the border bends to the right, so that they stay apart.
     """
     padded = np.pad(mask, 1)
     height, width = padded.shape[0] + 1, padded.shape[1] + 1

@@ -112,7 +112,7 @@ def cone(radius: float, length: float, color: Color) -> Solid:
 
 
 def _turned(across: Floats, along: Floats, color: Color) -> Solid:
-    """Return the surface that a profile from the upper to the lower end makes when it turns about z."""
+    """Return the surface that a profile from the upper to the lower end makes when it rotates about z."""
     angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
     circle = np.stack([np.cos(angle), np.sin(angle), np.zeros(AROUND)], axis=1)
     parts = []
@@ -151,7 +151,7 @@ def rounded_hull(points: Floats, radius: float, color: Color) -> Solid:
 
 
 def frame_along(axis: Floats) -> Floats:
-    """Return a rotation (3, 3) that turns z to an axis (3,)."""
+    """Return a rotation (3, 3) that takes z to an axis (3,)."""
     z = np.asarray(axis, np.float64) / np.linalg.norm(axis)
     x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
     x /= np.linalg.norm(x)
