@@ -1,17 +1,73 @@
 """The base class of the package's errors, and the errors that several parts share.
 
-Every error that the user can fix is an `Error`. It names the thing, says what was expected and what to do. All other
-exceptions are bugs of the program, except those of the system: files, memory, missing modules, Ctrl-C.
+Every error that the user can fix is an `Error`. Its text names the object, its value, what was expected and what to do,
+and ends with a stable code such as [DG-URDF-012], which `dynagate explain DG-URDF-012` explains. All other exceptions
+are bugs of the program, except those of the system: files, memory, missing modules, Ctrl-C.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 
 class Error(Exception):
-    """Base class of all errors that dynagate raises on purpose. Each derives from a built-in exception as well:
-    ValueError, TypeError or RuntimeError."""
+    """Base class of all errors that dynagate raises on purpose.
+
+    Each derives from a built-in exception as well: ValueError, TypeError or RuntimeError. An error that quotes the text
+    of the error being handled keeps the code of that error, because it is the cause.
+
+    Args:
+        *args: The text.
+        code: Stable code of this place in the package, DG-<AREA>-<number>. `docs/error_codes.py --assign` writes it.
+    """
+
+    code: str = ""
+    """Stable code of the error, such as DG-URDF-012; "" for an error of a caller's own class that has none."""
+
+    def __init__(self, *args: object, code: str = "") -> None:
+        if quoted := quoted_code(*args):
+            args = tuple(each.replace(_suffix(quoted), "") if isinstance(each, str) else each for each in args)
+        super().__init__(*args)
+        self.code = quoted or code
+
+    @property
+    def text(self) -> str:
+        """Text of the error without its code."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return with_code(self.text, self.code)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the error without its constructor, whose arguments may be other than the text."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[Error], args: tuple[object, ...], state: dict[str, Any]) -> Error:
+    """Return a copy of an error from its class, its arguments and its attributes."""
+    error = BaseException.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
+def _suffix(code: str) -> str:
+    """Return what an error's text ends with."""
+    return f" [{code}]"
+
+
+def with_code(text: str, code: str) -> str:
+    """Return a text that ends with a code in brackets, and has it nowhere else. Without a code it stays as it is."""
+    return text.replace(_suffix(code), "") + _suffix(code) if code else text
+
+
+def quoted_code(*args: object) -> str:
+    """Return the code of the error that is being handled if a text among the arguments quotes this error, else ""."""
+    handled = sys.exc_info()[1]
+    if not (isinstance(handled, Error) and handled.code):
+        return ""
+    text = str(handled)
+    return handled.code if any(isinstance(each, str) and text in each for each in args) else ""
 
 
 class ArgumentError(Error, ValueError):
@@ -27,12 +83,15 @@ class OptionError(ArgumentError):
     Args:
         option: Name of the field that has the option.
         text: The rest of the text.
+        code: Stable code of the error.
     """
 
-    def __init__(self, option: str, text: str) -> None:
-        super().__init__(option, text)
+    def __init__(self, option: str, text: str, *, code: str = "") -> None:
+        super().__init__(option, text, code=code)
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """Text of the error without its code."""
         return " ".join(self.args)
 
 
@@ -63,14 +122,19 @@ def add_note(error: BaseException, text: str) -> None:
 class EntryError(ArgumentError):
     """An entry of an array (batch, ...) with a value that cannot be used.
 
-    template: the text, with {at} for the entry's whole index and {sample} for the index of its sample. index: that of
-    the entry, its sample first.
+    Args:
+        template: The text, with {at} for the complete index of the entry and {sample} for the index of its sample.
+        index: Index of the entry. The index of its sample comes first.
+        leading_axes: Number of axes that the index of a sample has; 0 for a single state.
+        code: Stable code of the error.
     """
 
-    def __init__(self, template: str, index: tuple[int, ...], leading_axes: int = 1) -> None:
-        super().__init__(template, index, leading_axes)
+    def __init__(self, template: str, index: tuple[int, ...], leading_axes: int = 1, *, code: str = "") -> None:
+        super().__init__(template, index, leading_axes, code=code)
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """Text of the error without its code."""
         template, index, axes = self.args
         sample = index[0] if axes == 1 else index[:axes]
         if not axes:  # a single state
@@ -80,10 +144,10 @@ class EntryError(ArgumentError):
         return template.replace("{at}", str(index)).replace("{sample}", str(sample))
 
     def within(self, leading: tuple[int, ...]) -> EntryError:
-        """The same error with the sample's index in arrays (*leading, ...)."""
+        """Return the same error with the index of its sample in arrays (*leading, ...)."""
         template, (sample, *entry), _ = self.args
         index: list[int] = []
         for size in reversed(leading):
             sample, k = divmod(sample, size)
             index.insert(0, k)
-        return EntryError(template, (*index, *entry), len(leading))
+        return EntryError(template, (*index, *entry), len(leading), code=self.code)

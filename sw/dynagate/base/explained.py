@@ -53,6 +53,11 @@ KINDS: dict[object, tuple[Any, str]] = {
 class _UnfitError(ArgumentTypeError):
     """An argument is not of the type that a signature has."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as an ArgumentTypeError, because the module has no class of this name that pickle could find."""
+        restored, (_, *rest) = super().__reduce__()
+        return restored, (ArgumentTypeError, *rest)
+
 
 _UnfitError.__name__ = _UnfitError.__qualname__ = "ArgumentTypeError"
 _UnfitError.__module__ = ArgumentTypeError.__module__
