@@ -307,12 +307,12 @@ class DmaEndpoint(MemoryEndpoint):
     async def _read_user(self, address: int, length: int) -> bytes:
         answer = await self.lite.read(address, length)
         if answer.resp != AxiResp.OKAY:
-            raise AccessError
+            raise AccessError(f"the accelerator refused a read at 0x{address:X}")
         return answer.data
 
     async def _write_user(self, address: int, data: bytes) -> None:
         if (await self.lite.write(address, data)).resp != AxiResp.OKAY:
-            raise AccessError
+            raise AccessError(f"the accelerator refused a write at 0x{address:X}")
 
     async def _read_dma(self, address: int, length: int) -> bytes:
         block, register = address & 0xF000, address & 0xFFF
@@ -322,19 +322,19 @@ class DmaEndpoint(MemoryEndpoint):
         elif block == CONFIGURATION:
             values = {0: IDENTIFIER | 3 << 16, REFUSED: self.refused}
         if length != 4 or register not in values:
-            raise AccessError
+            raise AccessError(f"no register of {length} bytes to read at 0x{address:X}")
         return values[register].to_bytes(4, "little")
 
     async def _write_dma(self, address: int, data: bytes) -> None:
         block, register = address & 0xF000, address & 0xFFF
         channel = self.channels.get(block) or self.channels.get(block - DESCRIPTORS)
         if channel is None or len(data) != 4:
-            raise AccessError
+            raise AccessError(f"no register of {len(data)} bytes to write at 0x{address:X}")
         value = int.from_bytes(data, "little")
         if block in self.channels and register == CONTROL:
             channel.control(value)
         elif not channel.write_address(register, value, of_descriptors=block not in self.channels):
-            raise AccessError
+            raise AccessError(f"register 0x{register:X} of a channel cannot be written")
 
 
 class Channel(ABC):

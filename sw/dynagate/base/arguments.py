@@ -97,7 +97,7 @@ def is_finite(value: object) -> TypeIs[float]:
 
 
 def check_count(
-    name: str, value: object, largest: float, smallest: int = 1, failure: type[Exception] = ArgumentError
+    name: str, value: object, largest: float, smallest: int = 1, failure: type[Error] = ArgumentError
 ) -> None:
     """Raise `failure` if a value is not a whole number from `smallest` to `largest`."""
     if not (is_whole(value) and value >= smallest):

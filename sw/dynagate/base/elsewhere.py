@@ -5,8 +5,10 @@ Names of functions and results elsewhere are in `dynamics.functions.aliases`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
+
+from dynagate.base.errors import Error
 
 _STEPS = ("knots", "steps")
 _KNOTS = ("knots", "steps", "samples")
@@ -148,7 +150,7 @@ def answering(kind: type, answers: Mapping[str, str]) -> None:
     kind.__getattr__ = missing  # type: ignore[attr-defined]
 
 
-def uncallable(kind: type, failure: Callable[[str], Exception], answer: str) -> None:
+def uncallable(kind: type, failure: type[Error], answer: str) -> None:
     """Make calls of an object of a class raise an error that has what to write."""
 
     def called(self: Any, *arguments: Any, **named: Any) -> NoReturn:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dynagate.base.errors import Error
 from dynagate.base.storage import full_disk
 
 STOPPED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGXCPU")
@@ -91,7 +92,7 @@ def completed(command: Sequence[str], **options: Any) -> subprocess.CompletedPro
 
 def run(
     command: Sequence[str],
-    failure: type[Exception],
+    failure: type[Error],
     *,
     name: str | None = None,
     place: Path | None = None,

@@ -17,6 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dynagate.base.errors import Error
+
 SCRATCH = ".building-"
 MARK, MARK_TEXT = "made-by-dynagate", "dynagate made this folder and may remove it with all that it holds.\n"
 """A file in each folder that may go at some time, and what is in it: no other folder is ever removed."""
@@ -32,7 +34,7 @@ WRITABLE = "expected a folder that can be written"
 
 
 @contextmanager
-def scratch(folder: Path, failure: type[Exception], what: str, advice: str = WRITABLE) -> Iterator[Path]:
+def scratch(folder: Path, failure: type[Error], what: str, advice: str = WRITABLE) -> Iterator[Path]:
     """A new folder within `folder`, and so on its disk, to make `what` in before it is put in place.
 
     Makes `folder` if it is missing and removes scratch folders that killed processes left there. Removes the new folder
@@ -77,7 +79,7 @@ def is_left(path: Path) -> bool:
     return path.name.startswith(SCRATCH) and is_marked(path) and time.time() - path.lstat().st_mtime > DAY
 
 
-def check_folder(folder: Path, failure: type[Exception], what: str) -> None:
+def check_folder(folder: Path, failure: type[Error], what: str) -> None:
     """Raises `failure` where a file stands in the way of the folder. Call it before long work."""
     _check_name(folder, failure, what)
     existing = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
@@ -85,7 +87,7 @@ def check_folder(folder: Path, failure: type[Exception], what: str) -> None:
         raise failure(f"cannot keep {what} in {folder}: {existing} is not a folder; {WRITABLE}")
 
 
-def _check_name(folder: Path, failure: type[Exception], what: str) -> None:
+def _check_name(folder: Path, failure: type[Error], what: str) -> None:
     """Raise `failure` if no file system has a name for the path: it holds a null character or half a surrogate pair."""
     try:
         is_name = b"\0" not in os.fsencode(folder)
@@ -110,7 +112,7 @@ def put(draft: Path, target: Path, last: str) -> None:
             path.replace(place)
 
 
-def write(path: Path, text: str, failure: type[Exception]) -> None:
+def write(path: Path, text: str, failure: type[Error]) -> None:
     """Write a text file whole or not at all. Raises `failure`."""
     with scratch(path.parent, failure, path.name) as place:
         draft = place / "file"
@@ -138,7 +140,7 @@ def read_file(path: Path, largest: int = MAX_FILE_BYTES) -> bytes:
     return content
 
 
-def read_json(path: Path, failure: type[Exception], kind: str, expected: str) -> dict[str, Any]:
+def read_json(path: Path, failure: type[Error], kind: str, expected: str) -> dict[str, Any]:
     """The object in a JSON file. Raises `failure`: it cannot be read, or holds something else. kind: of file, in a
     word. expected: which file should be there."""
     try:

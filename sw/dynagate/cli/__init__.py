@@ -7,6 +7,7 @@ import click
 from dynagate import __version__, robots
 from dynagate.cli.check import check
 from dynagate.cli.errors import Commands
+from dynagate.cli.explain import explain
 from dynagate.cli.hardware import bitstream, build, run, synth
 from dynagate.cli.installation import clean, doctor
 from dynagate.cli.look import report
@@ -47,6 +48,7 @@ for command in (
     sweep,
     closed_loop,
     bench,
+    explain,
     doctor,
     clean,
 ):

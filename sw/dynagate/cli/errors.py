@@ -19,8 +19,9 @@ from dynagate.base.errors import Error, add_note
 from dynagate.base.nearest import RENAMED
 from dynagate.cli.extras import EXTRAS, install
 from dynagate.cli.groups import FORMER, FORMER_OPTIONS, Overview, in_options
+from dynagate.cli.refusals import CommandError, Interrupted, UsageError, coded
 
-FAULT = "this is a bug of dynagate, not of your command; please report it with the command and the robot"
+BUG = "this is a bug of dynagate, not of your command; please report it with the command and the robot"
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -38,8 +39,15 @@ class Commands(Overview):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] in FORMER:
-            raise click.UsageError(f"No such command '{args[0]}'; write 'dynagate {FORMER[args[0]]}'", ctx)
+            raise UsageError(f"No such command '{args[0]}'; write 'dynagate {FORMER[args[0]]}'", ctx)
         return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options before the command."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            raise coded(error) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -47,19 +55,20 @@ class Commands(Overview):
                 return super().invoke(ctx)
         except click.NoSuchOption as error:
             if option := _write_instead(error):
-                text = f"No such option '{error.option_name}'; write {option}"
-                raise click.UsageError(text, error.ctx) from error
-            raise
+                raise UsageError(f"No such option '{error.option_name}'; write {option}", error.ctx) from error
+            raise coded(error) from error
+        except click.UsageError as error:
+            raise coded(error) from error
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader of a pipe has gone: click ends in silence
-            message = explained(error, ctx.invoked_subcommand or "")
-            if message is None:
-                add_note(error, FAULT)
+            refusal = refusal_of(error, ctx.invoked_subcommand or "")
+            if refusal is None:
+                add_note(error, BUG)
                 raise
-            raise click.ClickException(message) from error
+            raise refusal from error
 
 
 def _write_instead(error: click.NoSuchOption) -> str | None:
@@ -119,22 +128,27 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-def explained(error: BaseException, command: str) -> str | None:
-    """Return the message for the user of a command: for every `dynagate.Error` and for errors of the system. None
-    for any other error, which is a bug of the program.
+def refusal_of(error: BaseException, command: str) -> click.ClickException | None:
+    """Return the error that a command shows in one line: for every `dynagate.Error` and for errors of the system.
+
+    Return None for any other error, which is a bug of the program.
     """
     match error:
         case KeyboardInterrupt():
-            return "interrupted"
+            return Interrupted("interrupted")
         case MemoryError():
-            return f"not enough memory ({error or 'no size known'}); expected fewer states, or a smaller batch or robot"
+            size = getattr(error, "text", str(error)) or "no size known"
+            return CommandError(
+                f"not enough memory ({size}); expected fewer states, or a smaller batch or robot",
+                code=getattr(error, "code", ""),
+            )
         case ImportError():
             return _missing(error, command)
         case OSError():
             names = [str(name) for name in (error.filename, error.filename2) if name is not None]
-            return ": ".join([*names[:1], error.strerror]) if error.strerror else str(error)
+            return CommandError(": ".join([*names[:1], error.strerror]) if error.strerror else str(error))
         case Error():
-            return as_options(str(error))
+            return CommandError(as_options(error.text), code=error.code)
     return None
 
 
@@ -148,8 +162,9 @@ def as_options(text: str) -> str:
     return _KEYWORDS.sub(r"--\1", text).replace(": lock names joint", ": --lock names joint")
 
 
-def _missing(error: ImportError, command: str) -> str | None:
+def _missing(error: ImportError, command: str) -> CommandError | None:
+    """Return the error for a module that an extra of a command brings, or None for other modules."""
     module = (error.name or "").partition(".")[0]
     if command not in EXTRAS or module in ("", "dynagate"):
         return None
-    return f"'dynagate {command}' needs the module '{module}' ({error}); {install(EXTRAS[command])}"
+    return CommandError(f"'dynagate {command}' needs the module '{module}' ({error}); {install(EXTRAS[command])}")

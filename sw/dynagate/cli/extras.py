@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from dynagate.base.extras import install
+from dynagate.cli.refusals import CommandError
 
 EXTRAS = {
     "build": "hw",
@@ -56,7 +57,7 @@ def require_programs(what: str, programs: Sequence[str]) -> None:
     """Ends the command, before any work, where a program is not on the path. what: needs it."""
     for program in programs:
         if shutil.which(program) is None:
-            raise click.ClickException(
+            raise CommandError(
                 f"{what} needs the program '{program}', which is not on the path; {system_install(program)} "
                 "('dynagate doctor' lists all that is missing)"
             )
@@ -74,7 +75,7 @@ def require(what: str, extra: str, *modules: str) -> None:
     """Ends the command, before any work, where a module is missing. what: needs them, a command or an option."""
     missing = [module for module in modules if not is_there(module)]
     if missing:
-        raise click.ClickException(f"{what} needs the module '{missing[0]}'; {install(extra)}")
+        raise CommandError(f"{what} needs the module '{missing[0]}'; {install(extra)}")
 
 
 def needs(extra: str, *modules: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -14,6 +14,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.option import Option, option_of
 from dynagate.cli.groups import in_options
 from dynagate.cli.parameters import count
+from dynagate.cli.refusals import UsageError
 
 Command = Callable[..., Any]
 
@@ -44,7 +45,7 @@ def options_of(kind: type[Any], argument: str = "options") -> Callable[[Command]
             try:
                 chosen = kind(**{name: value for name, value in values.items() if value is not None})
             except ArgumentError as error:
-                raise click.UsageError(_with_names(in_options(str(error)), listed)) from None
+                raise UsageError(_with_names(in_options(error.text), listed), code=error.code) from None
             return command(*positional, **{argument: chosen}, **rest)
 
         return with_options(gathered, *map(click_option, listed))

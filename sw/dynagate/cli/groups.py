@@ -10,6 +10,7 @@ import click
 
 from dynagate import robots
 from dynagate.base.errors import OptionError
+from dynagate.cli.refusals import UsageError
 
 OPTIONS = {
     "Robot": "floating-base lock ignore-friction allow-unphysical round-rotations unlimited lax trust-robot",
@@ -36,11 +37,12 @@ ARGUMENTS = {
     "FOLDER|ROBOT": f"The folder of a design, the path of a URDF file, or a robot that ships: {SHIPPED}.",
     "FOLDER": "The folder of a design, as 'dynagate build' names it.",
     "TRAJECTORY": "An .npz file with `q`.",
+    "CODE": "The code at the end of an error, such as DG-URDF-001.",
 }
 """Descriptions of the positional arguments."""
 
 COMMANDS = {
-    "Look": "info check view report bench",
+    "Look": "info check view report bench explain",
     "Hardware": "build run verify synth bitstream package",
     "Software": "emit",
     "Studies": "sweep closed-loop",
@@ -83,7 +85,7 @@ class Command(click.Command):
             option = NAMES.get(name) or known.get(name)
             if option is None:
                 raise
-            raise click.UsageError(in_options(f"{option} {text}"), ctx) from error
+            raise UsageError(in_options(f"{option} {text}"), ctx, code=error.code) from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {group: [] for group in TITLES}

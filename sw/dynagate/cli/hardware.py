@@ -28,6 +28,7 @@ from dynagate.cli.options import (
     units_option,
 )
 from dynagate.cli.parameters import BoardOrFile, Folder, NamedNumber, NumberType, count, mapping
+from dynagate.cli.refusals import UsageError
 from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.cli.rollout import DEFAULT_STEPS, step_options, steps_option
 from dynagate.cli.solver import solver_option
@@ -247,7 +248,7 @@ def synth(
     liberty, families = options.liberty, options.families
     if liberty is not None:
         if click.get_current_context().get_parameter_source("families") is ParameterSource.COMMANDLINE:
-            raise click.UsageError("--family with --liberty; expected one of them")
+            raise UsageError("--family with --liberty; expected one of them")
         check_liberty(liberty)
     if units is not None:
         from dynagate.hw.bodies.program import build_program
@@ -341,7 +342,7 @@ def run(
 def _check_steps(name: str, steps: int | None) -> None:
     """Raises UsageError: steps of a function of one state."""
     if steps is not None and name != ROLLOUT:
-        raise click.UsageError(f"--steps of {name}; expected it left out, or --function {ROLLOUT}")
+        raise UsageError(f"--steps of {name}; expected it left out, or --function {ROLLOUT}")
 
 
 def core_option(command: Any) -> Any:
@@ -351,12 +352,12 @@ def core_option(command: Any) -> Any:
     def chosen(robot: str | None, **rest: Any) -> Any:
         if not rest.pop("core"):
             if robot is None:
-                raise click.UsageError("no ROBOT; expected one, or --core for a processor that runs all of them")
+                raise UsageError("no ROBOT; expected one, or --core for a processor that runs all of them")
             return command(robot, **rest)
         other = first_given(rest.keys() - {"board_name", "clock", "only_project", "project_folder"})
         if robot is not None or other:
             what = other or "ROBOT"
-            raise click.UsageError(f"{what} with --core; expected it left out: the cores are the same for all robots")
+            raise UsageError(f"{what} with --core; expected it left out: the cores are the same for all robots")
         board = boards.load(rest["board_name"])
         return _bitstream_of_cores(board, rest["clock"], rest["only_project"], rest["project_folder"])
 
@@ -436,6 +437,6 @@ def _tools_of(board: Board, only_project: bool) -> Toolchain:
 
     tools = toolchain(board, only_project=only_project)
     if only_project and not tools.has_project:
-        raise click.UsageError(f"--only-project with {board.name}; expected one of them: its tools need no project")
+        raise UsageError(f"--only-project with {board.name}; expected one of them: its tools need no project")
     tools.check()
     return tools

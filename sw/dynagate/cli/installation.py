@@ -15,6 +15,7 @@ from dynagate.cli.fields import options_of
 from dynagate.cli.groups import command
 from dynagate.cli.options import examples
 from dynagate.cli.parameters import NumberType
+from dynagate.cli.refusals import UsageError
 from dynagate.native.cache import UNUSED_DAYS, cache_folder
 
 
@@ -70,7 +71,7 @@ def clean(options: CleanOptions) -> None:
     Nothing outside the cache is touched without --designs. All that is removed is made again when it is needed."""
     designs, dry_run = options.designs, options.dry_run
     if designs is None and click.get_current_context().get_parameter_source("days") is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--days without --designs; expected both: the cache is emptied whatever its age")
+        raise UsageError("--days without --designs; expected both: the cache is emptied whatever its age")
     from dynagate.cli.cleaning import cleaned, in_cache, megabytes, old_designs
     from dynagate.cli.progress import TerminalProgress
 

@@ -19,6 +19,7 @@ from dynagate.cli.fields import Command, options_of
 from dynagate.cli.hardware import built_as_asked
 from dynagate.cli.options import algorithm_options, design_options, examples, outputs_option, seed_option
 from dynagate.cli.output import write_text
+from dynagate.cli.refusals import CommandError, UsageError
 from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.dynamics import ALL
 from dynagate.graph.parts import parts_of
@@ -129,21 +130,19 @@ def _compared(robot: Any, region: Any, request: dict[str, Any], progress: Termin
 def _check_compared(subject: ReportSubject) -> None:
     """Raise UsageError for a comparison of a folder, of one function, or with options of a single design."""
     if subject.compare is None:
-        raise click.UsageError("--show together needs a robot, not the folder of a design")
+        raise UsageError("--show together needs a robot, not the folder of a design")
     context = click.get_current_context()
     name = context.params["name"]
     if context.get_parameter_source("name") is ParameterSource.COMMANDLINE and not parts_of(name):
-        raise click.UsageError(
-            f"--function {name} with --show together; expected several, with commas between, or {ALL}"
-        )
+        raise UsageError(f"--function {name} with --show together; expected several, with commas between, or {ALL}")
     if option := first_given(OF_A_DESIGN):
-        raise click.UsageError(f"{option} with --show together; expected only --function and --ii")
+        raise UsageError(f"{option} with --show together; expected only --function and --ii")
 
 
 def _refuse_beside_a_design(own: set[str | None]) -> None:
     """Raises UsageError: an option of what to build, where it has been built."""
     if option := first_given({each.name for each in click.get_current_context().command.params} - own):
-        raise click.UsageError(
+        raise UsageError(
             f"{option} with the folder of a design; expected a robot, or only the folder: the design is already built"
         )
 
@@ -152,20 +151,20 @@ def shown(file: Path, *, opened: bool) -> None:
     """Print where a file lies, and open it in the browser."""
     click.echo(file)
     if opened and not webbrowser.open(file.resolve().as_uri()):
-        raise click.ClickException(f"no browser to open {file} with; open it by hand")
+        raise CommandError(f"no browser to open {file} with; open it by hand")
 
 
 def _checked_output(output: Path | None, show: str, opened: bool) -> Path | None:
     """Return the file to write, once the options fit what is shown."""
     context, suffix = click.get_current_context(), VIEWS[show]
     if show != "waves" and (option := first_given({"samples", "seed"})):
-        raise click.UsageError(f"{option} needs --show waves")
+        raise UsageError(f"{option} needs --show waves")
     if opened and show not in ("page", "schedule"):
-        raise click.UsageError("--open needs --show page or --show schedule")
+        raise UsageError("--open needs --show page or --show schedule")
     if output is None:
         return None
     if not suffix:
-        raise click.UsageError(f"--output with --show {show}; expected it left out: the result is printed")
+        raise UsageError(f"--output with --show {show}; expected it left out: the result is printed")
     parameter = next(each for each in context.command.params if each.name == "output")
     return parameters.File(suffix).convert(output, parameter, context)
 

@@ -18,6 +18,7 @@ from dynagate.base.option import option
 from dynagate.cli import parameters
 from dynagate.cli.fields import Command, field_option, with_options
 from dynagate.cli.parameters import BoardOrFile, NamedNumber, NumberType, count, mapping, one_or_named
+from dynagate.cli.refusals import BadParameter, ParamType, UsageError
 from dynagate.cli.robot import refuse_without
 from dynagate.dynamics import (
     ALIASES,
@@ -60,7 +61,7 @@ def units_option(command: Command) -> Command:
         board = rest.pop("core_of")
         if board is not None:
             if rest["units"] is not None:
-                raise click.UsageError("--units with --board; expected one of them: the board's cores have their units")
+                raise UsageError("--units with --board; expected one of them: the board's cores have their units")
             from dynagate.hw.processor.board import cores_of
 
             rest["units"] = own = cores_of(boards.load(board))
@@ -68,13 +69,13 @@ def units_option(command: Command) -> Command:
             if click.get_current_context().params.get("word") is None:
                 rest["word"] = core.word
             if rest["words"] not in (None, core.stream_words):
-                raise click.UsageError(
+                raise UsageError(
                     f"--words {rest['words']} with --board {board}; expected --words {core.stream_words}, which its "
                     "cores have, or neither"
                 )
         source = click.get_current_context().get_parameter_source("ii")
         if rest["units"] is not None and source is ParameterSource.COMMANDLINE:
-            raise click.UsageError("--units with --ii; expected one of them: a program has no --ii")
+            raise UsageError("--units with --ii; expected one of them: a program has no --ii")
         return command(*robot, **rest)
 
     return with_options(
@@ -108,7 +109,7 @@ def _no_solver(value: str) -> str:
     return "" if name is None else f"'{name}' is a solver and no function; expected only its name: {expected}"
 
 
-class FunctionNames(click.ParamType):
+class FunctionNames(ParamType):
     """A function's name, several with commas between them, or all."""
 
     name = "function"
@@ -131,7 +132,7 @@ class FunctionNames(click.ParamType):
         try:
             return function(value).name
         except ArgumentError as error:
-            self.fail(str(error), param, ctx)
+            self.fail(error.text, param, ctx, code=error.code)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return parameters.several([*LISTED, ALL], incomplete)
@@ -158,7 +159,7 @@ def _outputs(ctx: click.Context, param: click.Parameter, text: str | None) -> tu
         return ()
     names = tuple(text.split(","))
     if not all(names):
-        raise click.BadParameter(f"'{text}' has an empty name; expected names with commas between, such as qdd,minv")
+        raise BadParameter(f"'{text}' has an empty name; expected names with commas between, such as qdd,minv")
     return names
 
 
@@ -166,7 +167,7 @@ def _complete_link(ctx: click.Context, param: click.Parameter, incomplete: str) 
     return parameters.completions([link.name for link in parameters.links_before(ctx)], incomplete)
 
 
-class FunctionName(click.Choice[str]):
+class FunctionName(ParamType, click.Choice[str]):
     """A listed function's name, or that of a function of one frame."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -242,15 +243,15 @@ class FormatOptions:
         places = (("--word", self.word), ("--error", self.errors), ("--formats", formats))
         named = [name for name, value in places if value]
         if len(named) > 1:
-            raise click.UsageError(f"{' and '.join(named)} are both given; expected one: each decides the formats")
+            raise UsageError(f"{' and '.join(named)} are both given; expected one: each decides the formats")
         for name in ("target", "floor", "near_rest"):
             if getattr(self, name) is not None and getattr(self, name) is not False and not self.errors:
                 text = f"--{name.replace('_', '-')} without --error; expected both: it refines an error"
-                raise click.UsageError(text)
+                raise UsageError(text)
         blocks = [output.name for output in function.outputs]
         for block in self.errors:
             if block and block not in blocks:
-                raise click.BadParameter(
+                raise BadParameter(
                     f"no output block '{block}'{nearest(block, blocks)}; {function.name} has {', '.join(blocks)}",
                     param_hint="'--error'",
                 )
@@ -302,7 +303,7 @@ CERTIFICATE = field_option(DesignOptions, "certificate")
 def _check_proofs(rest: dict[str, Any]) -> None:
     """Raises UsageError: --proved does not go with other options."""
     if rest["proved"] and rest["errors"]:
-        raise click.UsageError("--proved and --error are both given; expected one: an error is one of samples")
+        raise UsageError("--proved and --error are both given; expected one: an error is one of samples")
 
 
 def design_options(command: Command, *, interval: Command = ii_option) -> Command:
@@ -362,7 +363,7 @@ def _formats(rest: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "goal": chosen.goal(), "word": chosen.word or DEFAULT_WORD}
 
 
-class _Frame(click.ParamType):
+class _Frame(ParamType):
     """A frame's name, or the index of a link."""
 
     name = "frame"
@@ -377,7 +378,7 @@ class _Frame(click.ParamType):
         return parameters.completions(FRAMES, incomplete)
 
 
-class _Force(click.ParamType):
+class _Force(ParamType):
     """A force as text, stored in the form that designs keep."""
 
     name = "force"
@@ -386,7 +387,7 @@ class _Force(click.ParamType):
         try:
             return as_text(of_text(value))
         except (ForceError, ArgumentError) as error:
-            self.fail(str(error), param, ctx)
+            self.fail(error.text, param, ctx, code=error.code)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return parameters.completions(FORCES, incomplete)
@@ -435,7 +436,7 @@ def outputs_option(command: Command) -> Command:
                 robot = robot.with_variable(*variable)
                 check_inputs(robot, [argument.name for argument in function(rest["name"]).inputs])
             except RobotError as error:
-                raise click.BadParameter(str(error), param_hint="'--variable'") from None
+                raise BadParameter(error.text, param_hint="'--variable'", code=error.code) from None
             region = tuple(each if each is None else each.of_robot(robot) for each in region)
         if outputs:
             algorithm = replace(algorithm, outputs=outputs)
@@ -457,11 +458,11 @@ def outputs_option(command: Command) -> Command:
 
 def _check_outputs(row: FunctionRow, outputs: Sequence[str]) -> None:
     if row.parts:
-        raise click.UsageError(f"--outputs of several functions ({row.name}); expected --function with fewer of them")
+        raise UsageError(f"--outputs of several functions ({row.name}); expected --function with fewer of them")
     known = [argument.name for argument in row.outputs]
     for name in outputs:
         if name not in known:
-            raise click.BadParameter(
+            raise BadParameter(
                 f"no output '{name}'{nearest(name, known)}; {row.name} has {', '.join(known)}",
                 param_hint="'--outputs'",
             )
@@ -481,10 +482,10 @@ def _check_algorithm(robot: Robot, functions: Sequence[FunctionRow], algorithm: 
     form = algorithm.get("form")
     if form is not None and form not in forms:
         known = f"{functions[0].name} has {', '.join(forms)}" if len(functions) == 1 else f"expected {', '.join(forms)}"
-        raise click.BadParameter(f"no form '{form}'{nearest(form, forms)}; {known}", param_hint="'--form'")
+        raise BadParameter(f"no form '{form}'{nearest(form, forms)}; {known}", param_hint="'--form'")
     frame = algorithm.get("frame")
     if isinstance(frame, int) and frame >= len(robot.links):
-        raise click.BadParameter(
+        raise BadParameter(
             f"no link {frame}; expected a link's index from 0 to {len(robot.links) - 1}, or {', '.join(FRAMES)}",
             param_hint="'--frame'",
         )
@@ -495,7 +496,7 @@ def _check_algorithm(robot: Robot, functions: Sequence[FunctionRow], algorithm: 
         taken.update(name for each in used for name in row.options.get(each, ()))
     for name in sorted(algorithm.keys() - {"form", "forces"} - taken):
         what = f"form {form}" if form else functions[0].name
-        raise click.UsageError(
+        raise UsageError(
             f"{what} has no option --{name.replace('_', '-')}; expected it left out, or another form or function"
         )
     _check_forces(robot, functions, [of_text(force) for force in algorithm.get("forces", ())])
@@ -506,18 +507,18 @@ def _check_forces(robot: Robot, functions: Sequence[FunctionRow], forces: Sequen
     try:
         check_forces(forces)
     except ArgumentError as error:
-        raise click.BadParameter(str(error), param_hint="'--force'") from None
+        raise BadParameter(error.text, param_hint="'--force'", code=error.code) from None
     if functions[0].name == ROLLOUT:
         return
     for force in forces:
         if not (isinstance(force, Friction) and any(row.takes_friction for row in functions)):
-            raise click.UsageError(
+            raise UsageError(
                 f"{functions[0].name} has no force {force.name}; expected "
                 + ("Friction" if functions[0].takes_friction else "no --force")
                 + f", or --function {ROLLOUT}"
             )
         if force.force is True and not any(link.joint.friction for link in robot.links):
-            raise click.BadParameter(
+            raise BadParameter(
                 f"no joint of {robot.name} has friction in its file; expected a number in N m or N, 'Friction(0.3)'",
                 param_hint="'--force'",
             )

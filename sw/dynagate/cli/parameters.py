@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from dynagate import robots
 from dynagate.base.nearest import nearest
 from dynagate.cli.output import is_special
+from dynagate.cli.refusals import BadParameter, ParamType
 from dynagate.hw import boards
 from dynagate.robot import Link
 from dynagate.robot.descriptions import is_description
@@ -52,7 +53,7 @@ finite, positive = real(lambda x: True), real(lambda x: x > 0.0)
 error_limit = real(lambda x: 0.0 < x < 1.0)
 
 
-class NumberType(click.ParamType):
+class NumberType(ParamType):
     """A single number. expected: which, in words."""
 
     name = "number"
@@ -72,7 +73,7 @@ def count(most: int, least: int = 1) -> NumberType:
     return NumberType(whole(least, most), f"a whole number from {least} to {most}")
 
 
-class BoardOrFile(click.ParamType):
+class BoardOrFile(ParamType):
     """The name of a board, or the path of its file: what `boards.load` takes."""
 
     name = "board"
@@ -90,7 +91,7 @@ class BoardOrFile(click.ParamType):
         return self._named.shell_complete(ctx, param, incomplete)
 
 
-class NamedNumber(click.ParamType):
+class NamedNumber(ParamType):
     """NAME=NUMBER -> (name, number). names: those that there are, any unless given. alone: a number without a name is
     taken too, under the empty one. Several make a mapping by `mapping`."""
 
@@ -122,9 +123,9 @@ def mapping(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[st
     numbers = dict(pairs)
     for name in numbers:
         if sum(other == name for other, _ in pairs) > 1:
-            raise click.BadParameter(f"'{name}' twice; expected each once" if name else "expected one number for all")
+            raise BadParameter(f"'{name}' twice; expected each once" if name else "expected one number for all")
     if "" in numbers and len(numbers) > 1:
-        raise click.BadParameter("one number for all, and numbers by name; expected not both")
+        raise BadParameter("one number for all, and numbers by name; expected not both")
     return numbers
 
 
@@ -133,7 +134,7 @@ def one_or_named(numbers: dict[str, Any]) -> Any:
     return numbers.get("", numbers or None)
 
 
-class Words(click.ParamType):
+class Words(ParamType):
     """FIRST:LAST, or a single word length -> a range."""
 
     name = "words"
@@ -155,7 +156,7 @@ class Words(click.ParamType):
         return range(ends[0], ends[-1] + 1)
 
 
-class RobotName(click.ParamType):
+class RobotName(ParamType):
     """A shipped robot's name or the path of a URDF, xacro or MJCF file, which is there."""
 
     name = "robot"
@@ -198,7 +199,7 @@ def links_before(ctx: click.Context) -> Sequence[Link]:
     return ()
 
 
-class Folder(click.ParamType):
+class Folder(ParamType):
     """A folder to write into, which need not be there yet. Nothing is left of the try."""
 
     name = "folder"
@@ -215,7 +216,7 @@ class Folder(click.ParamType):
         return [CompletionItem(incomplete, type="dir")]
 
 
-class File(click.ParamType):
+class File(ParamType):
     """A file to write, in a folder that is there. suffix: of its name, any unless given."""
 
     name = "file"

@@ -19,6 +19,7 @@ from dynagate.cli import parameters
 from dynagate.cli.errors import as_options
 from dynagate.cli.fields import Command, options_of, with_options
 from dynagate.cli.parameters import NamedNumber, NumberType, mapping, one_or_named
+from dynagate.cli.refusals import BadParameter, ParamType, UsageError
 from dynagate.graph.region import LimitError, Region
 from dynagate.robot import Robot, RobotWarning
 from dynagate.robot.constraint import CONTACTS, LOOPS
@@ -46,7 +47,7 @@ def robot_options(
     return with_options(loaded, argument)
 
 
-class Contacts(click.ParamType):
+class Contacts(ParamType):
     """FRAME or FRAME=KIND, several with commas between -> (frame, kind) each."""
 
     name = "contact"
@@ -146,7 +147,7 @@ class CarriedOptions:
 
     def __post_init__(self) -> None:
         if self.compliance and not (self.contact or self.loop):
-            raise click.UsageError("--compliance without --contact or --loop; expected one: it is theirs")
+            raise UsageError("--compliance without --contact or --loop; expected one: it is theirs")
 
     def on(self, robot: Robot) -> Robot:
         """Return the robot with these contacts and loops."""
@@ -232,7 +233,7 @@ def refuse_without(flag: str, options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if value or isinstance(value, float):
             option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option} without --{flag}; expected both: it concerns only formats")
+            raise UsageError(f"{option} without --{flag}; expected both: it concerns only formats")
 
 
 def _region(robot: Robot, limits: dict[str, dict[str, Any]], *, usual: bool) -> Region:
@@ -240,13 +241,13 @@ def _region(robot: Robot, limits: dict[str, dict[str, Any]], *, usual: bool) -> 
     for limit, numbers in limits.items():
         check_joints(limit, numbers, joints)
     if limits["acceleration"] and limits["effort"]:
-        raise click.UsageError("--acceleration and --effort are both given; expected one: the other follows from it")
+        raise UsageError("--acceleration and --effort are both given; expected one: the other follows from it")
     chosen = {limit: one_or_named(numbers) for limit, numbers in limits.items()}
     try:
         return Region.of(robot, **chosen)
     except LimitError as error:
         if not usual or error.limit != "velocity":
-            raise click.UsageError(_asked_for(error)) from None
+            raise UsageError(_missing_limits(error), code=error.code) from None
         click.echo(
             f"  {USUAL_VELOCITY:g} rad/s or m/s taken for joints without a velocity limit (--velocity): "
             f"{', '.join(error.joints)}",
@@ -260,13 +261,13 @@ def check_joints(option: str, names: dict[str, Any] | Sequence[str], joints: Seq
     """Raises BadParameter: an option names a joint that is not there."""
     for name in names:
         if name and name not in joints:
-            raise click.BadParameter(
+            raise BadParameter(
                 f"no joint '{name}'{nearest(name, joints)}; expected one of {', '.join(joints)}",
                 param_hint=f"'--{option}'",
             )
 
 
-def _asked_for(error: LimitError) -> str:
+def _missing_limits(error: LimitError) -> str:
     """Return the options to add for joints that lack a limit."""
     options = " ".join(f"--{error.limit} {shlex.quote(f'{name}={EXAMPLES[error.limit]}')}" for name in error.joints)
     return (

@@ -11,6 +11,7 @@ import click
 from dynagate.cli import parameters
 from dynagate.cli.fields import Command, field_option, with_options
 from dynagate.cli.parameters import NumberType, count
+from dynagate.cli.refusals import UsageError
 from dynagate.dynamics import ROLLOUT, function
 from dynagate.forces.options import AlgorithmOptions
 
@@ -49,11 +50,9 @@ def step_options(command: Command) -> Command:
         for name in asked:
             if name not in taken:
                 option = name.replace("_", "-")
-                raise click.UsageError(
-                    f"{row.name} has no option --{option}; expected it left out, or --function {ROLLOUT}"
-                )
+                raise UsageError(f"{row.name} has no option --{option}; expected it left out, or --function {ROLLOUT}")
         if "variable_dt" in asked and "dt" not in asked:
-            raise click.UsageError("--variable-dt without --dt; expected both: --dt is the largest time step")
+            raise UsageError("--variable-dt without --dt; expected both: --dt is the largest time step")
         return command(robot, *region, algorithm=replace(algorithm, **asked), **rest)
 
     return with_options(

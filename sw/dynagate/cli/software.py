@@ -28,6 +28,7 @@ from dynagate.cli.options import (
     outputs_option,
 )
 from dynagate.cli.output import is_special, write_text, written_together
+from dynagate.cli.refusals import CommandError, UsageError
 from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.design.files import content_hash
 from dynagate.forces.options import AlgorithmOptions
@@ -126,7 +127,7 @@ def emit(
         unfit["--outputs"] = algorithm.outputs
         for other, value in unfit.items():
             if value:
-                raise click.UsageError(f"--form {SCAN} and {other} are both given; expected one")
+                raise UsageError(f"--form {SCAN} and {other} are both given; expected one")
     with TerminalProgress() as progress:
         progress(f"tracing {robot.name} {name}")
         if algorithm.form == SCAN:
@@ -321,7 +322,7 @@ def _begun(json_file: Path | None) -> dict[str, Any] | None:
         return None
     checksum = content.pop(CHECKSUM, None)
     if checksum != content_hash(content):
-        raise click.ClickException(
+        raise CommandError(
             f"{json_file} was changed after an interrupted run wrote it: its checksum is {checksum!s:.16}, its content "
             f"has {content_hash(content):.16}; expected the file as it was, or another --json for a new run"
         )
@@ -334,4 +335,4 @@ def _refuse_beside_boards() -> None:
         ("figures", "record_file", "batches", "threads", "ii", "no_pinocchio", "pinocchio_float32", "everything")
     )
     if option:
-        raise click.UsageError(f"--boards and {option} are both given; expected one: the boards need no {option}")
+        raise UsageError(f"--boards and {option} are both given; expected one: the boards need no {option}")

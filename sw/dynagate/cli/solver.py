@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from dynagate.cli.fields import Command, with_options
 from dynagate.cli.options import SOLVERS
 from dynagate.cli.parameters import count
+from dynagate.cli.refusals import UsageError
 from dynagate.cli.robot import first_given
 
 KNOTS, SAMPLES, DT, WORD, STATES = 32, 64, 0.02, 27, 8
@@ -30,9 +31,7 @@ def solver_option(command: Command) -> Command:
         function = rest["name"]
         for option, value, owners in (("knots", knots, SOLVERS), ("samples", samples, SOLVERS[1:])):
             if value is not None and function not in owners:
-                raise click.UsageError(
-                    f"--{option} of {function}; expected it left out, or --function {' or '.join(owners)}"
-                )
+                raise UsageError(f"--{option} of {function}; expected it left out, or --function {' or '.join(owners)}")
         if function not in SOLVERS:
             return command(robot, region=region, **rest)
         _solve(region, KNOTS if knots is None else knots, SAMPLES if samples is None else samples, rest)
@@ -57,21 +56,19 @@ def solver_option(command: Command) -> Command:
 def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None:
     context, function = click.get_current_context(), asked["name"]
     if option := first_given(asked.keys() - TAKEN):
-        raise click.UsageError(f"{option} with --function {function}; expected it left out")
+        raise UsageError(f"{option} with --function {function}; expected it left out")
     chosen = context.get_parameter_source("samples_per_run") is ParameterSource.COMMANDLINE
     if chosen and function != SOLVERS[1]:
-        raise click.UsageError(f"--samples-per-run of {function}; expected it left out, or --function {SOLVERS[1]}")
+        raise UsageError(f"--samples-per-run of {function}; expected it left out, or --function {SOLVERS[1]}")
     samples_per_run = asked["samples_per_run"] if chosen else None
     if samples_per_run is not None and samples % samples_per_run:
-        raise click.UsageError(
+        raise UsageError(
             f"--samples-per-run {samples_per_run} of {samples} samples; expected a number that divides them"
         )
     if asked["units"] is None:
-        raise click.UsageError(
-            f"--function {function} without --units; expected a processor's units, such as --units 8"
-        )
+        raise UsageError(f"--function {function} without --units; expected a processor's units, such as --units 8")
     if asked["word"] and asked["formats"]:
-        raise click.UsageError("--word and --formats are both given; expected one: each decides the formats")
+        raise UsageError("--word and --formats are both given; expected one: each decides the formats")
     if context.get_parameter_source("states") is not ParameterSource.COMMANDLINE:
         asked["states"] = STATES
     from dynagate.cli.progress import TerminalProgress

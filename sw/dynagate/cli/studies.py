@@ -31,6 +31,7 @@ from dynagate.cli.options import (
 )
 from dynagate.cli.output import written_together
 from dynagate.cli.parameters import NamedNumber, NumberType, mapping
+from dynagate.cli.refusals import BadParameter, UsageError
 from dynagate.cli.robot import check_joints, first_given, region_options, robot_options
 from dynagate.cli.solver import MOST_SAMPLES
 from dynagate.dynamics.steps.damping import robot_in_step
@@ -140,13 +141,13 @@ def _check_backend(options: SweepOptions) -> None:
     """Raise an error if an option of the processes needs a package that is not installed."""
     jobs, backend, cluster = options.jobs, options.backend, options.cluster
     if (backend == "dask") != (cluster is not None):
-        raise click.UsageError("--backend dask and --cluster ADDRESS go together; expected both or none")
+        raise UsageError("--backend dask and --cluster ADDRESS go together; expected both or none")
     if jobs > 1 or backend != "loky":
         require("--jobs" if jobs > 1 else "--backend", "sweep", "joblib")
     if cluster:
         require("--cluster", "cluster", "distributed")
     if backend == "ray" and not is_there("ray"):
-        raise click.UsageError("--backend ray needs Ray; pip install ray")
+        raise UsageError("--backend ray needs Ray; pip install ray")
 
 
 @contextmanager
@@ -160,7 +161,7 @@ def _client(cluster: str | None) -> Iterator[None]:
     try:
         client = Client(cluster, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TypeError) as error:
-        raise click.BadParameter(
+        raise BadParameter(
             f"no Dask scheduler at {cluster} ({error}); expected an address such as tcp://host:8786",
             param_hint="'--cluster'",
         ) from None
@@ -174,7 +175,7 @@ def _check_posture(option: str, positions: dict[str, float], region: Region) -> 
     for joint, position in positions.items():
         low, high = region.lower[joints.index(joint)], region.upper[joints.index(joint)]
         if not low <= position <= high:
-            raise click.BadParameter(
+            raise BadParameter(
                 f"joint '{joint}' at {position:g}; expected {low:g} to {high:g}", param_hint=f"'--{option}'"
             )
 
@@ -186,7 +187,7 @@ def _without_quaternions(command: Command) -> Command:
     def checked(robot: Robot, **rest: Any) -> Any:
         for link in robot.links:
             if link.joint.has_quaternion:
-                raise click.UsageError(
+                raise UsageError(
                     f"joint '{link.joint.name}' of robot '{robot.name}' is {link.joint.type} and has a quaternion; "
                     "expected joints of one degree of freedom, and no --floating-base"
                 )
@@ -328,20 +329,16 @@ def _check_controller(options: ClosedLoopOptions) -> None:
     """Raises UsageError: options of one controller with another."""
     controller, units, samples = options.controller, options.units, options.samples
     if samples is not None and controller != SOLVERS[1]:
-        raise click.UsageError(
-            f"--samples of --controller {controller}; expected it left out, or --controller {SOLVERS[1]}"
-        )
+        raise UsageError(f"--samples of --controller {controller}; expected it left out, or --controller {SOLVERS[1]}")
     if controller not in SOLVERS:
         if options.implicit_damping:
-            raise click.UsageError("--implicit-damping needs --controller ilqr or --controller mppi")
+            raise UsageError("--implicit-damping needs --controller ilqr or --controller mppi")
         if units is not None:
-            raise click.UsageError(
-                "--units of --controller derivatives; expected it left out, or --controller ilqr or mppi"
-            )
+            raise UsageError("--units of --controller derivatives; expected it left out, or --controller ilqr or mppi")
         return
     if option := first_given(("policies", "global_words", "own_words", "errors")):
-        raise click.UsageError(f"{option} of --controller {controller}; expected it left out: it has words, by --rtl")
+        raise UsageError(f"{option} of --controller {controller}; expected it left out: it has words, by --rtl")
     if first_given(("rtl_words",)) and units is None:
-        raise click.UsageError(
+        raise UsageError(
             f"--rtl of --controller {controller} without --units; expected a core's units, such as --units 8"
         )

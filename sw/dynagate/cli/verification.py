@@ -13,6 +13,7 @@ from dynagate.base.option import option
 from dynagate.cli.extras import needs, require_programs, simulation_programs
 from dynagate.cli.fields import options_of
 from dynagate.cli.groups import command
+from dynagate.cli.refusals import BadParameter
 from dynagate.design.files import FILE, OLD_PROGRAM, SIMULATORS
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def verify(folder: Path, options: VerifyOptions) -> None:
     simulators, seed = options.simulators, options.seed
     if not any((folder / name).is_file() for name in (FILE, OLD_PROGRAM)):
         expected = "expected a folder that `dynagate build` printed"
-        raise click.BadParameter(f"no {FILE} in {folder}; {expected}", param_hint="FOLDER")
+        raise BadParameter(f"no {FILE} in {folder}; {expected}", param_hint="FOLDER")
     if "verilator" in simulators:
         require_programs("'dynagate verify'", simulation_programs())
     from dynagate.cli.progress import TerminalProgress

@@ -24,6 +24,7 @@ from dynagate.cli.groups import command
 from dynagate.cli.look import shown
 from dynagate.cli.options import examples
 from dynagate.cli.parameters import NumberType
+from dynagate.cli.refusals import CommandError, UsageError
 from dynagate.cli.robot import robot_options
 from dynagate.robot import Robot, robots
 
@@ -81,7 +82,7 @@ def view(context: click.Context, robot: Robot, trajectory: Path | None, options:
     chosen: dict[str, Any] = {"dt": options.dt, "theme": options.theme, "shapes": Shapes(urdf, options.meshes)}
     if options.turn:
         if options.output or options.opened:
-            raise click.UsageError("--turn with --output or --open; expected one: a page is shown, or a file drawn")
+            raise UsageError("--turn with --output or --open; expected one: a page is shown, or a file drawn")
         _turned(robot, q if q.ndim < 3 else q[0], port=options.port, **chosen)
         return
     target = options.output or Path(f"{robot.name}.svg")
@@ -104,7 +105,7 @@ def _turned(robot: Robot, q: Any, **options: Any) -> None:
 def _read(file: Path) -> Any:
     """Return the configurations of a file. Raises ClickException: it holds none."""
     if not os.path.isfile(file):
-        raise click.ClickException(f"{file}: no such file; expected an .npz file with q")
+        raise CommandError(f"{file}: no such file; expected an .npz file with q")
     try:
         with zipfile.ZipFile(io.BytesIO(read_file(file))) as content:
             names = [name.removesuffix(".npy") for name in content.namelist()]
@@ -112,9 +113,9 @@ def _read(file: Path) -> Any:
                 return _array(content)
     except (OSError, ValueError, EOFError, RuntimeError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         text = str(error.strerror if isinstance(error, OSError) else error)
-        raise click.ClickException(f"{file} is no .npz file of arrays ({text:.200}); expected one with q") from None
+        raise CommandError(f"{file} is no .npz file of arrays ({text:.200}); expected one with q") from None
     held = ", ".join(names)[:200] or "nothing"
-    raise click.ClickException(f"{file} holds {held}; expected q, (steps, nq) in rad and m")
+    raise CommandError(f"{file} holds {held}; expected q, (steps, nq) in rad and m")
 
 
 def _array(content: zipfile.ZipFile) -> Any:

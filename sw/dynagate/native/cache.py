@@ -20,6 +20,7 @@ try:
 except ImportError:  # where the system has no such locks
     fcntl = None  # type: ignore[assignment]
 
+from dynagate.base.errors import Error
 from dynagate.base.storage import DAY, SCRATCH, is_left, is_marked, mark, scratch
 
 CACHE_VARIABLE = "DYNAGATE_CACHE"
@@ -49,7 +50,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get(CACHE_VARIABLE) or Path(base) / "dynagate").absolute()
 
 
-def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Exception]) -> Path:
+def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Error]) -> Path:
     """`target`, a folder of a cache, made again unless it is there complete.
 
     make: called with a scratch folder and the folder to fill. A second process that needs the same folder meanwhile
@@ -106,7 +107,7 @@ def _wait_for_makers(target: Path) -> None:
                     fcntl.flock(file, fcntl.LOCK_SH)
 
 
-def _make_own(target: Path, failure: type[Exception]) -> None:
+def _make_own(target: Path, failure: type[Error]) -> None:
     """The cache that is to hold the target."""
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -115,7 +116,7 @@ def _make_own(target: Path, failure: type[Exception]) -> None:
     check_own(target.parent, failure)
 
 
-def check_own(path: Path, failure: type[Exception]) -> None:
+def check_own(path: Path, failure: type[Error]) -> None:
     """Raises `failure`: the file or folder belongs to another user, or others may write it."""
     status = path.stat()
     if status.st_uid not in (os.geteuid(), 0):  # root can change anything anyway
@@ -124,7 +125,7 @@ def check_own(path: Path, failure: type[Exception]) -> None:
         raise failure(f"{path} can be written by others (mode {stat.S_IMODE(status.st_mode):o}); {OWN}")
 
 
-def _is_complete(target: Path, failure: type[Exception]) -> bool:
+def _is_complete(target: Path, failure: type[Error]) -> bool:
     """Return whether a kept folder holds the files that were made for its name, and no links, pipes or devices.
 
     A folder that did not change is read once per process.

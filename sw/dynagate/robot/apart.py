@@ -71,7 +71,8 @@ def read_apart(program: str, function: Callable[..., bytes], *arguments: object,
         raise RobotError(f"{program} takes more than {seconds} s; {expected}")
     kind, content = output[:1], output[1:]
     if kind == REFUSED:
-        raise RobotError(content.decode())
+        text, code = json.loads(content)
+        raise RobotError(text, code=code)
     if kind != RESULT or status:
         raise RobotError(f"{program} {ending(status)}")
     return content
@@ -86,11 +87,16 @@ def answer(module: str, function: str, seconds: str, arguments: str) -> None:
     try:
         result = RESULT + reader(*json.loads(arguments))
     except RobotError as error:
-        result = REFUSED + str(error).encode(errors="replace")
+        result = _refusal(error)
     except MemoryError:
-        result = REFUSED + TOO_LARGE.encode()
+        result = _refusal(RobotError(TOO_LARGE))
     with output:
         output.write(result)
+
+
+def _refusal(error: RobotError) -> bytes:
+    """Return an error as the other process writes it: its text and its code."""
+    return REFUSED + json.dumps([error.text, error.code]).encode()
 
 
 def _limit(seconds: int) -> None:

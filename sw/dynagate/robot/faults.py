@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from dynagate.base.errors import with_code
 from dynagate.base.warned import warn
 from dynagate.robot.errors import RobotError, RobotWarning
 from dynagate.robot.tree import RobotTree
@@ -22,7 +23,7 @@ class Faults:
     """
 
     def __init__(self, lock: Mapping[str, float]) -> None:
-        self._lines: list[str] = []
+        self._lines: list[tuple[str, str]] = []  # text and code of each error
         self._options: dict[str, Any] = {}
         self._without_option = 0
         self._given = {joint: float(position) for joint, position in lock.items()}
@@ -30,11 +31,17 @@ class Faults:
     def __bool__(self) -> bool:
         return bool(self._lines)
 
-    def add(self, text: str, *, lock: Mapping[str, float] | None = None, **options: bool) -> None:
-        """Add an error, with the options of the parser that accept it. `lock` holds joints to lock, with a position
-        each.
+    def add(self, text: str, *, code: str = "", lock: Mapping[str, float] | None = None, **options: bool) -> None:
+        """Add an error and the options of the parser that accept it.
+
+        Args:
+            text: What is wrong. It may quote the error that is being handled, whose code it then keeps.
+            code: Stable code of the error.
+            lock: Joints to hold, with the position of each, in rad or m.
+            **options: Other options.
         """
-        self._lines.append(text)
+        error = RobotError(text, code=code)
+        self._lines.append((error.text, error.code))
         if not options and lock is None:
             self._without_option += 1
         self._options |= options
@@ -42,18 +49,19 @@ class Faults:
             self._options["lock"] = {**self._given, **self._options.get("lock", {}), **lock}
 
     def error(self) -> RobotError:
-        """Return the exception that lists the errors."""
-        shown = self._lines[:SHOWN]
-        if len(self._lines) > SHOWN:
-            shown.append(f"and {len(self._lines) - SHOWN} more")
-        text = shown[0] if len(shown) == 1 else "\n  ".join([f"{len(self._lines)} errors:", *shown])
-        if not self._options:
-            return RobotError(text)
+        """Return one error for all that was added. Each line of several errors ends with its own code."""
         purpose = "to accept the others" if self._without_option else "to read it"
         python = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
-        if len(shown) == 1:
-            return RobotError(f"{text}; {purpose}, add {python} ({self._flags()})")
-        return RobotError(f"{text}\n{purpose}, add {python}\non the command line {self._flags()}")
+        if len(self._lines) == 1:
+            ((text, code),) = self._lines
+            advice = f"; {purpose}, add {python} ({self._flags()})" if self._options else ""
+            return RobotError(text + advice, code=code)
+        shown = [with_code(text, code) for text, code in self._lines[:SHOWN]]
+        if len(self._lines) > SHOWN:
+            shown.append(f"and {len(self._lines) - SHOWN} more")
+        text = "\n  ".join([f"{len(self._lines)} errors:", *shown])
+        advice = f"\n{purpose}, add {python}\non the command line {self._flags()}" if self._options else ""
+        return RobotError(text + advice)
 
     def _flags(self) -> str:
         flags = []

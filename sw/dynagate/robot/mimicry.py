@@ -19,9 +19,9 @@ class NoLeader(RobotError):
         at: Position at which the joint could be locked instead, rad or m.
     """
 
-    def __init__(self, text: str, at: float) -> None:
+    def __init__(self, text: str, at: float, *, code: str = "") -> None:
         self.at = at
-        super().__init__(text)
+        super().__init__(text, code=code)
 
 
 def followed(name: str, joints: Mapping[str, Any], lock: Mapping[str, float]) -> Mimic | float | None:
