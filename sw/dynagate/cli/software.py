@@ -74,10 +74,16 @@ class EmitOptions:
     integers: bool = option("Write C without floats: the integers of a datapath, one state.", False)
     single: str | None = option("Write small C for one state, in this type.", None, choices=("float32", "float64"))
     pack: bool = option("Leave out entries that are always zero or equal to one before.", False)
+    cmake: Path | None = option(
+        "Write a CMake project of C and C++17 into this folder, instead of --folder.",
+        None,
+        unit="FOLDER",
+        type=parameters.Folder(),
+    )
 
     def __post_init__(self) -> None:
-        for name in ("integers", "single"):
-            for other in ("single", "cuda", "pack"):
+        for name in ("integers", "single", "cmake"):
+            for other in ("single", "cuda", "pack", "integers"):
                 if name != other and getattr(self, name) and getattr(self, other):
                     raise ArgumentError(f"{name} and {other} are both given; expected one")
 
@@ -86,6 +92,7 @@ class EmitOptions:
     short_help="Write a function as C or CUDA source.",
     epilog=examples(
         "emit iiwa14 --folder generated",
+        "emit iiwa14 --cmake iiwa14_cpp",
         "emit iiwa14 --function forward_dynamics --cuda --folder cuda",
         "emit iiwa14 --function inverse_dynamics --integers --word 24 --folder integers",
         "emit iiwa14 --function inverse_dynamics --single float32 --folder single",
@@ -98,32 +105,31 @@ class EmitOptions:
 @outputs_option
 @options_of(EmitOptions)
 @integer_options
-@folder_option("Write the files into this folder.", required=True)
+@folder_option("Write the files into this folder.")
 def emit(
     robot: Robot,
     region: Region | None,
     name: str,
     options: EmitOptions,
-    folder: Path,
+    folder: Path | None,
     algorithm: AlgorithmOptions,
     **formats: Any,
 ) -> None:
-    """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
+    """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files.
+
+    --cmake writes a CMake project with a C++17 header, a test and an example, whose C has no extensions."""
     from dynagate.cli.progress import TerminalProgress
     from dynagate.dynamics.functions.record import SCAN
     from dynagate.graph import trace
     from dynagate.graph.certificate import check_certificate
-    from dynagate.graph.packing import packed
-    from dynagate.native.cuda import emit_cuda
-    from dynagate.native.emit import emit as emitted
-    from dynagate.native.source import kernel_name
 
+    target = _target(folder, options)
     if formats["goal"] is not None:
         require("--error", "hw", "scipy")
     if formats["certificate"]:
         check_certificate(name, algorithm, robot)
     if algorithm.form == SCAN:
-        unfit: dict[str, Any] = {"--integers": options.integers, "--single": options.single}
+        unfit: dict[str, Any] = {"--integers": options.integers, "--single": options.single, "--cmake": options.cmake}
         unfit["--outputs"] = algorithm.outputs
         for other, value in unfit.items():
             if value:
@@ -131,23 +137,49 @@ def emit(
     with TerminalProgress() as progress:
         progress(f"tracing {robot.name} {name}")
         if algorithm.form == SCAN:
-            _write(folder, _scan(robot, name, options.cuda, algorithm))
+            _write(target, _scan(robot, name, options.cuda, algorithm))
             return
-        graph, packing = trace(robot, name, algorithm), None
-        if options.pack:
-            graph, packing = packed(graph)
-        if options.single is not None:
-            from dynagate.native.single import emit_single
-
-            progress("writing C of one state")
-            files = emit_single(graph, Region.of(robot, velocity=TESTED_SPEED), options.single)
-        elif region is not None:
-            files = _integers(graph, region, progress, **formats)
+        graph = trace(robot, name, algorithm)
+        if region is not None:
+            _write(target, _integers(graph, region, progress, **formats))
         else:
-            progress(f"writing {'CUDA' if options.cuda else 'C'}")
-            files = {f"{kernel_name(graph)}.cu": emit_cuda(graph, packing=packing)} if options.cuda else {}
-            files = files or emitted(graph, packing).files
-        _write(folder, files)
+            _write(target, _floats(graph, robot, options, progress))
+
+
+def _target(folder: Path | None, options: EmitOptions) -> Path:
+    """Return the folder that the files go to.
+
+    Raises:
+        UsageError: The command line has no folder, or two.
+    """
+    if folder and options.cmake:
+        raise click.UsageError("--folder and --cmake are both given; expected one: --cmake names a folder")
+    target = folder or options.cmake
+    if target is None:
+        raise click.UsageError("Missing option '--folder'; expected --folder FOLDER, or --cmake FOLDER")
+    return target
+
+
+def _floats(graph: Graph, robot: Robot, options: EmitOptions, progress: TerminalProgress) -> Mapping[str, str]:
+    """Return the files of a function in floating point, by name."""
+    from dynagate.graph.packing import packed
+    from dynagate.native.cuda import emit_cuda
+    from dynagate.native.emit import emit as emitted
+    from dynagate.native.package import graph_package
+    from dynagate.native.single import emit_single
+    from dynagate.native.source import kernel_name
+
+    progress(f"writing {'CUDA' if options.cuda else 'C'}")
+    if options.cmake is not None:
+        return graph_package(graph, robot, Region.of(robot, velocity=TESTED_SPEED)).files()
+    if options.single is not None:
+        return emit_single(graph, Region.of(robot, velocity=TESTED_SPEED), options.single)
+    packing = None
+    if options.pack:
+        graph, packing = packed(graph)
+    if options.cuda:
+        return {f"{kernel_name(graph)}.cu": emit_cuda(graph, packing=packing)}
+    return emitted(graph, packing).files
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:

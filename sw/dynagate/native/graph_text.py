@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.ops import TRIG
@@ -29,6 +30,9 @@ Entry = tuple[int, int, int]
 
 class GraphText:
     """A graph, its sums in the order in which they are computed, as text. name: of its functions."""
+
+    constant: ClassVar[str] = "(NUMBER){{0}} + {}"
+    """Expression of a constant. The sum has the constant in every lane if NUMBER is a vector."""
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = chained(graph), name
@@ -131,8 +135,8 @@ class GraphText:
                 operands.append(names[a] if names else f"v{a}")
         if node.constant is not None:
             operands.append(f"(real){2.0**node.constant if OPS[node.op].constant == 'exponent' else node.constant!r}")
-        if node.op == "const":  # the sum has the constant in every lane if NUMBER is a vector
-            return f"(NUMBER){{0}} + {operands[0]}"
+        if node.op == "const":
+            return self.constant.format(operands[0])
         return operation(node.op, operands)
 
 

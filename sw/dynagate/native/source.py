@@ -72,6 +72,26 @@ def wrapped(text: str, first: str = "", others: str = "    ") -> Iterator[str]:
     return iter(textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=others))
 
 
+def wrapped_arguments(head: str, arguments: Iterable[str], tail: str, indent: str = "") -> Iterator[str]:
+    """Yield the lines of a call or a declaration, whose arguments are not broken.
+
+    Args:
+        head: Text before the parenthesis.
+        arguments: Arguments of the function.
+        tail: Text after the closing parenthesis.
+        indent: Blanks before the first line.
+    """
+    line, words = f"{indent}{head}(", [*arguments]
+    for k, word in enumerate(words):
+        text = word + (f"){tail}" if k == len(words) - 1 else ",")
+        if len(line) + len(text) >= WIDTH and not line.endswith("("):
+            yield line
+            line = f"{indent}    {text}"
+        else:
+            line += text if line.endswith("(") else f" {text}"
+    yield line if words else f"{line}){tail}"
+
+
 def constants(declaration: str, values: Iterable[object]) -> Iterator[str]:
     """Yield the lines of an array of constants, which has one at least."""
     return wrapped(f"{declaration} = {{{', '.join(map(str, values)) or '0'}}};")
