@@ -122,6 +122,10 @@ PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
         EXAMPLE + "12_inverse_kinematics.py",
         lambda space: motion("iiwa14", space["path"][::4], 0.08),
     ),
+    "13_identification.svg": (
+        EXAMPLE + "13_identification.py",
+        lambda space: motion("iiwa14", space["unseen"][0][:100:4], 0.4),
+    ),
 }
 """Picture in docs/pictures -> the page or example that computes it, and how it is drawn from the names there."""
 

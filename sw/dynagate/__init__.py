@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from dynagate.hw.processor.isa.shape import Core
     from dynagate.hw.request import DesignRequest
     from dynagate.hw.rtl.axi import Axi
+    from dynagate.identification import Identification, base_parameters, excitation, identify
+    from dynagate.identification import PayloadEstimator as payload_estimator
     from dynagate.integrators import JointPD, RigidContact
     from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
     from dynagate.integrators.implicit.variational_method import VariationalIntegrator
@@ -73,6 +75,7 @@ __all__ = [
     "Function",
     "Goal",
     "Graph",
+    "Identification",
     "IkSolution",
     "Integrator",
     "Joint",
@@ -99,24 +102,33 @@ __all__ = [
     "VariationalIntegrator",
     "View",
     "ViewError",
+    "base_parameters",
     "build",
     "build_request",
     "check",
     "difference",
     "draw",
     "evaluate",
+    "excitation",
+    "identify",
     "ilqr",
     "integrate",
     "inverse_kinematics",
     "jacobian",
     "mppi",
     "neutral",
+    "payload_estimator",
     "robots",
     "trace",
     "view",
 ]
 
 _LAZY = {
+    "payload_estimator": "dynagate.identification",
+    "identify": "dynagate.identification",
+    "excitation": "dynagate.identification",
+    "base_parameters": "dynagate.identification",
+    "Identification": "dynagate.identification",
     "check": "dynagate.checks.check",
     "Integrator": "dynagate.integrators.motion",
     "PositionBasedIntegrator": "dynagate.integrators.implicit.position_based_method",
@@ -156,7 +168,12 @@ _LAZY = {
     "mppi": "dynagate.host.mppi",
     "open": "dynagate.host",
 }
-_NAMED = {"ilqr": "Ilqr", "inverse_kinematics": "InverseKinematics", "mppi": "Mppi"}
+_NAMED = {
+    "ilqr": "Ilqr",
+    "inverse_kinematics": "InverseKinematics",
+    "mppi": "Mppi",
+    "payload_estimator": "PayloadEstimator",
+}
 """Names here -> other names in their modules."""
 
 _MODULES = ("control", "envs", "forces", "hw", "jax", "mpc", "torch")

@@ -201,6 +201,15 @@ def test_inverse_kinematics(run: Any) -> None:
         np.testing.assert_allclose(data.oMf[frame].homogeneous, pose, atol=2e-6)
 
 
+def test_identification(run: Any) -> None:
+    done = run("13_identification.py")
+    assert done.numbers("condition ")[0] < 100.0
+    assert done.numbers("file: ")[0] > 3.0
+    assert done.numbers("identified: ")[0] < 0.2
+    value, deviation = done.numbers("armature of joint 4: ")
+    assert abs(value - 0.1) < 2.0 * deviation
+
+
 @pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_examples_are_short_and_explained(path: Path) -> None:
     """At most 40 lines; the first words say what the example shows and what it prints."""
@@ -218,7 +227,7 @@ def test_examples_are_short_and_explained(path: Path) -> None:
 
 
 def test_the_index_has_every_example_with_its_picture() -> None:
-    assert len(NUMBERED) == 12
+    assert len(NUMBERED) == 13
     index = (EXAMPLES / "README.md").read_text()
     for path in NUMBERED:
         assert f"({path.name})" in index, path.name

@@ -33,6 +33,7 @@ PUBLIC_NAMES = {
     "Ilqr": "dynagate.ilqr",
     "InverseKinematics": "dynagate.inverse_kinematics",
     "Mppi": "dynagate.mppi",
+    "PayloadEstimator": "dynagate.payload_estimator",
 }
 """Classes that users call by another name -> this name."""
 KINDS: dict[object, tuple[Any, str]] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dynagate.dynamics.functions.aliases import ALIASES
 from dynagate.dynamics.functions.constrained import CONSTRAINED, CONSTRAINED_RESIDUAL, CONSTRAINED_SOLUTION
-from dynagate.dynamics.functions.function_table import FUNCTIONS, LISTED, QUANTITIES
+from dynagate.dynamics.functions.function_table import FUNCTIONS, LISTED, QUANTITIES, REGRESSORS
 from dynagate.dynamics.functions.listing import TABLE
 from dynagate.dynamics.functions.lookup import (
     ALL,
@@ -40,6 +40,7 @@ __all__ = [
     "FUNCTIONS",
     "LISTED",
     "QUANTITIES",
+    "REGRESSORS",
     "ROLLOUT",
     "SPACES",
     "TABLE",

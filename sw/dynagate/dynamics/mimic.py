@@ -99,6 +99,10 @@ class MimicMap:
             result[..., f.place] = result[..., f.place] + _each(matrix[..., d], f.ratio)
         return result
 
+    def rows(self, matrix: Array) -> Array:
+        """Return Gᵀ X: (nv, ...) of (joints' degrees of freedom, ...)."""
+        return matrix if self.is_identity else np.moveaxis(self.columns(np.moveaxis(matrix, 0, -1)), -1, 0)
+
     def matrix(self, matrix: Array) -> Array:
         """Return Gᵀ X G (nv, nv)."""
         return matrix if self.is_identity else self.columns(self.columns(matrix).T).T

@@ -94,6 +94,12 @@ class Results(Mapping[str, Any]):
     """(3,) velocity of the center of mass, m/s, in base axes."""
     center_of_mass_jacobian: Array
     """(3, nv) of center_of_mass_velocity by q̇, m/s a unit of q̇."""
+    regressor: Array
+    """(nv, links, 13) torques and forces by the dynamic parameters of the links, N m or N a unit of each."""
+    kinetic_regressor: Array
+    """(links, 13) kinetic energy by the dynamic parameters, J a unit of each."""
+    potential_regressor: Array
+    """(links, 13) potential energy by the dynamic parameters, J a unit of each."""
     link_positions: Array
     """(links, 3) origins of the link frames, m, in the base frame."""
     link_jacobians: Array

@@ -23,6 +23,7 @@ from dynagate.base.arguments import (
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.base.nearest import nearest
 from dynagate.robot.constraint import JOINTS, Constraint
+from dynagate.robot.dynamic_parameters import dynamic_parameters, with_dynamic_parameters
 from dynagate.robot.errors import RobotError
 from dynagate.robot.helical import with_helical
 from dynagate.robot.inertia import check_inertia
@@ -316,6 +317,31 @@ class EditableTree(RobotTree):
     def parameters(self) -> dict[str, np.ndarray]:
         """The robot's own values of its variable parameters, by the names of their inputs."""
         return {variable.input: variable.value(self) for variable in self.variables}
+
+    @property
+    def dynamic_parameters(self) -> np.ndarray:
+        """The numbers (links, 13) that torques are linear in: `inverse_dynamics_regressor` has their columns.
+
+        Each link has its ten inertial parameters (`Link.parameters`), then armature, kg m² or kg, damping, N m s/rad or
+        N s/m, and friction, N m or N, of its joint. Friction is 0 where functions leave it out (`with_friction`).
+        """
+        return dynamic_parameters(self)
+
+    def with_dynamic_parameters(self: Tree, values: Any) -> Tree:
+        """Return the robot with other dynamic parameters, such as those that were identified.
+
+        Args:
+            values: Numbers (links, 13) as `dynamic_parameters` has them. Friction above 0 acts in every function.
+
+        Raises:
+            RobotError: The numbers have another shape, are not finite, or belong to no body.
+
+        Example:
+            >>> arm = dynagate.robots.load("two_joint_arm")
+            >>> arm.with_dynamic_parameters(arm.dynamic_parameters).links[0].mass
+            2.0
+        """
+        return with_dynamic_parameters(self, values)
 
     def with_payload(self: Tree, link: str, mass: float, com: Vector3, inertia: Matrix3) -> Tree:
         """Return the robot with a body attached to a link.

@@ -45,6 +45,9 @@ WITH_MASS = (INERTIAL, MASS, COM, INERTIA)
 COUNT = 10
 """Number of inertial parameters of a link."""
 
+DYNAMIC = COUNT + 3
+"""Dynamic parameters of a link: the inertial ones, then armature, damping and friction of its joint."""
+
 MOMENTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 """Entries of a symmetric matrix in the order xx, xy, yy, xz, yz, zz."""
 

@@ -47,6 +47,11 @@ ELSEWHERE = {
     "computegeneralizedgravity": Elsewhere("gravity_torque"),
     "computecoriolismatrix": Elsewhere("coriolis_torque", "it is the torque, not the matrix"),
     "computeminverse": Elsewhere("mass_matrix_inverse"),
+    "computejointtorqueregressor": Elsewhere(
+        "inverse_dynamics_regressor", "it also has columns for armature, damping and friction of joints"
+    ),
+    "computekineticenergyregressor": Elsewhere("energy_regressor", "it has both energies"),
+    "computepotentialenergyregressor": Elsewhere("energy_regressor", "it has both energies"),
     "computeabaderivatives": Elsewhere("forward_dynamics_gradient"),
     "computerneaderivatives": Elsewhere("inverse_dynamics_gradient"),
     "generalizedgravity": Elsewhere("gravity_torque"),

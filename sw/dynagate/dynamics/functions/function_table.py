@@ -10,7 +10,7 @@ from dynagate.dynamics.functions.constrained import CONSTRAINED
 from dynagate.dynamics.functions.record import MASS_PRODUCT, Algorithm, FunctionRow, derivative, derivatives
 from dynagate.dynamics.functions.spaces import arguments
 from dynagate.dynamics.gradients import body_columns, closed_form
-from dynagate.dynamics.recursions import aba, articulated, crba, forward_dynamics, kinematics, momentum, rnea
+from dynagate.dynamics.recursions import aba, articulated, crba, forward_dynamics, kinematics, momentum, regressor, rnea
 from dynagate.dynamics.serial_chains import cfa, scans
 from dynagate.dynamics.spatial import array
 from dynagate.dynamics.steps import step
@@ -173,5 +173,23 @@ QUANTITIES: dict[str, FunctionRow] = {
 }
 """Further quantities for controllers, by name."""
 
-LISTED: Mapping[str, FunctionRow] = ChainMap(CONSTRAINED, QUANTITIES, FUNCTIONS)
+REGRESSORS: dict[str, FunctionRow] = {
+    "inverse_dynamics_regressor": FunctionRow(
+        "inverse_dynamics_regressor",
+        arguments("q qd qdd"),
+        arguments("regressor"),
+        {"recursive": regressor.inverse_dynamics_regressor},
+        {},
+    ),
+    "energy_regressor": FunctionRow(
+        "energy_regressor",
+        arguments("q qd"),
+        arguments("kinetic_regressor potential_regressor"),
+        {"recursive": regressor.energy_regressor},
+        {},
+    ),
+}
+"""Matrices by which torques and energies are linear in the dynamic parameters, by name."""
+
+LISTED: Mapping[str, FunctionRow] = ChainMap(CONSTRAINED, REGRESSORS, QUANTITIES, FUNCTIONS)
 """All functions with a name; those of robots with constraints come first."""

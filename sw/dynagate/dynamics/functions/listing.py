@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.functions.constrained import CONSTRAINED
-from dynagate.dynamics.functions.function_table import FUNCTIONS, QUANTITIES
+from dynagate.dynamics.functions.function_table import FUNCTIONS, QUANTITIES, REGRESSORS
 from dynagate.dynamics.functions.lookup import FRAME_FUNCTIONS
 from dynagate.dynamics.functions.record import FunctionRow
 from dynagate.dynamics.functions.spaces import arguments
@@ -25,6 +25,7 @@ _OF_FRAMES = {
 _GROUPS = (
     (FUNCTIONS, "functions of every robot"),
     (QUANTITIES, "quantities for controllers"),
+    (REGRESSORS, "regressors by the dynamic parameters of a robot"),
     (_OF_FRAMES, "functions of a frame or link, with frame='NAME'"),
     (CONSTRAINED, "functions of robots with constraints"),
 )

@@ -120,6 +120,8 @@ class FunctionRow:
         if self.at_once:
             return any(function.takes_external_forces for function in self.at_once)
         moves = not {"qdd", "tau", TAU_OR_QDD.name}.isdisjoint(argument.name for argument in self.inputs)
+        if any(argument.space == "torques_by_parameters" for argument in self.outputs):
+            return False
         return moves and not self.name.startswith((ACCELERATION, MASS_PRODUCT))
 
     @property

@@ -14,6 +14,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
 from dynagate.dynamics.mimic import MimicMap
 from dynagate.robot import Robot
+from dynagate.robot.variable import DYNAMIC
 
 Shape = Callable[[Robot], tuple[int, ...]]
 Map = Callable[[MimicMap, Any], Any]
@@ -112,6 +113,8 @@ SPACES: Mapping[str, Space] = {
         Space("jacobian", lambda robot: (6, robot.nv), from_joints=MimicMap.columns),
         Space("point_jacobian", lambda robot: (3, robot.nv), from_joints=MimicMap.columns),
         Space("jacobians", lambda robot: (len(robot.links), 6, robot.nv), from_joints=MimicMap.columns),
+        Space("torques_by_parameters", lambda robot: (robot.nv, len(robot.links), DYNAMIC), from_joints=MimicMap.rows),
+        Space("parameters", lambda robot: (len(robot.links), DYNAMIC)),
         Space("cosines", lambda robot: (robot.nv, 2)),
         Space("switches", _constraints, is_switch=True),
         Space("ratios", _constraints),
@@ -125,7 +128,8 @@ SPACES: Mapping[str, Space] = {
 * configuration (nq,); tangent and cotangent (nv,)
 * bilinear and linear (nv, nv); metric and inverse_metric (nv, nv), symmetric
 * wrenches (links, 6); scalar (); point (3,); points (links, 3); rotation (3, 3); twist (6,)
-* jacobian (6, nv); point_jacobian (3, nv); jacobians (links, 6, nv); cosines (nv, 2), cosine and sine of each joint
+* jacobian (6, nv); point_jacobian (3, nv); jacobians (links, 6, nv)
+* torques_by_parameters (nv, links, 13); parameters (links, 13); cosines (nv, 2), cosine and sine of each joint
 * switches (constraints,), 0 or 1 each; ratios (constraints,); rows (rows,), those of all constraints
 * rows_by_tangent (rows, nv); rows_by_rows (rows, rows), symmetric
 """
@@ -208,6 +212,8 @@ SPACE_OF = {
         "jacobian": "frame_jacobian centroidal_momentum_matrix",
         "point_jacobian": "center_of_mass_jacobian",
         "jacobians": "link_jacobians",
+        "torques_by_parameters": "regressor",
+        "parameters": "kinetic_regressor potential_regressor",
         "switches": "active",
         "ratios": "restitution",
         "rows": "force acceleration constraint_drift impulse",

@@ -102,6 +102,12 @@ class LinkMotion(NamedTuple):
     """Net force on the link, minus external forces."""
 
 
+def link_motions(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[LinkMotion]:
+    """Return the motion of each link, in the tree's own axes of the link."""
+    motions: list[LinkMotion] = _balanced(tree, q, qd, qdd, None)[1]
+    return motions
+
+
 def _balanced(
     links: Links,
     q: Sequence[Scalar],
@@ -147,7 +153,7 @@ def _moving(
     a = a + change.linear + cross(w, rate.linear) * 2.0 + cross(rate.angular, rate.linear)
     wd = label(wd + change.angular + cross(w, rate.angular), "wd")
     w = label(w + rate.angular, "w")
-    u = _spread(w, wd)
+    u = spread_of(w, wd)
     mass, first, second = link.inertia
     a = label(a, "a")  # gravity included as an upward acceleration of the base
     net = SpatialForce(_moment(u, second) + cross(first, a), a * mass + u @ first)
@@ -197,7 +203,7 @@ def _held(
     return joint.force_to_parent(force), tau
 
 
-def _spread(w: Array, wd: Array) -> Array:
+def spread_of(w: Array, wd: Array) -> Array:
     """Return U = [ω̇]× + [ω]×² (3, 3)."""
     xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]

@@ -13,7 +13,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
 from dynagate.graph import Graph
-from dynagate.graph.loop import Loop
+from dynagate.graph.loop import Count, Loop
 from dynagate.host.devices.certified import CertifiedOptions, certified_graph_of
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.functions import opening_graphs
@@ -73,15 +73,16 @@ open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
 def open_loop(source: LoopSource, options: LoopOnCpu, progress: Progress = quiet) -> LoopExecutor:
     """Compile a loop for this machine."""
     kernel = LoopKernel(source.loop, np.dtype(options.dtype), threads=options.threads)
-    return CompiledLoop(kernel, source.loop.counted(source.iterations))
+    by_arrays = source.iterations is None and source.loop.stop == Count(None)
+    return CompiledLoop(kernel, None if by_arrays else source.loop.counted(source.iterations))
 
 
 class CompiledLoop(LoopExecutor):
-    """A loop in C."""
+    """A loop in C, with a number of iterations, or None for as many as the arrays of a call have."""
 
     kernel: LoopKernel
 
-    def __init__(self, kernel: LoopKernel, turns: int) -> None:
+    def __init__(self, kernel: LoopKernel, turns: int | None) -> None:
         self.kernel, self.turns = kernel, turns
         self.loop, self.dtype = kernel.loop, kernel.dtype
 
@@ -91,7 +92,8 @@ class CompiledLoop(LoopExecutor):
     def bound(
         self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]
     ) -> Callable[[], bool]:
-        return self.kernel.bound(inputs, outputs, len(next(iter(outputs.values()))), self.turns)
+        turns = self.loop.turns(inputs) if self.turns is None else self.turns
+        return self.kernel.bound(inputs, outputs, len(next(iter(outputs.values()))), turns)
 
     def close(self) -> None:
         self.kernel.close()
