@@ -12,8 +12,8 @@ from dynagate import Robot, RobotWarning, robots
 
 DATA = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
 """Robots of the package example-robot-data."""
-MEASURED = Path(__file__).parent.parent.parent / "shared" / "robots"
-"""Robots that measurements are made with, where their folder lies next to the checkout."""
+MEASURED = Path(__file__).parent / "robot_files"
+"""Robots of other projects that measurements are made with."""
 JACO = DATA / "kinova_description" / "robots" / "kinova.urdf"
 PANDA = DATA / "panda_description" / "urdf" / "panda.urdf"
 SOLO = DATA / "solo_description" / "robots" / "solo12.urdf"
@@ -133,10 +133,7 @@ def hopper(folder: Path) -> Robot:
 
 
 def measured_file(name: str) -> Path:
-    path = MEASURED / f"{name}.urdf"
-    if not path.is_file():
-        pytest.skip(f"{path.name} is measured where shared/robots lies beside the checkout")
-    return path
+    return MEASURED / f"{name}.urdf"
 
 
 PRISMATIC_SEED = 35

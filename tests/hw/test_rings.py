@@ -24,7 +24,7 @@ from dynagate.hw.rtl.axi import Axi
 from dynagate.integrators.step import CARRY
 
 from tests.benches import passes
-from tests.robots import DATA, MEASURED
+from tests.robots import DATA, measured_file
 from tests.standins.opening import board
 from tests.standins.xdma import CardSystem, LocalCard, device_files
 
@@ -354,11 +354,9 @@ def test_what_the_command_refuses(arguments: str, message: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", ["hyq", "pendulum", "gen3"])
 def test_rings_of_other_robots(name: str, designs: Path) -> None:
     """Random turns and back-pressure: a floating base, and joints without limits."""
-    if name == "gen3" and not MEASURED.is_dir():
-        pytest.skip("no measured robots here")
     robot = robots.load("hyq", floating_base=True) if name == "hyq" else continuous()
     if name == "gen3":
-        robot = Robot.from_urdf(MEASURED / "gen3_7dof.urdf")
+        robot = Robot.from_urdf(measured_file("gen3_7dof"))
     region = Region.of(robot, velocity=5.0)
     built = dynagate.build(robot, "rollout", ii=16, region=region, dt=0.002, axi=Axi(512), folder=designs)
     exact = integers(built)
