@@ -9,7 +9,7 @@ SOURCES := $(wildcard sw hw sim fixedpoint tests examples packaging docs/*.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-core test-rtl test-torch fuzz synth bench docs lint format constraints wheel release clean
+.PHONY: help run test test-fast test-core test-oldest test-long test-torch coverage mutation fuzz synth bench docs lint format constraints wheel release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,13 +35,30 @@ test-core:  ## Run the tests of the core with the extra dev only, on any support
 	build/$(notdir $(PYTHON))/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	build/$(notdir $(PYTHON))/bin/python -m pytest -n auto $(CORE:%=tests/%.py)
 
-test-rtl: $(VENV)/test.stamp  ## Run what takes long: sweeps over robots, widths and options
-	$(BIN)/python -m pytest --rtl -m long
+test-oldest:  ## Run the tests of the core with the oldest packages that pyproject.toml allows and that have wheels
+	$(PYTHON) -m venv build/oldest
+	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	build/oldest/bin/uv pip install --quiet --python build/oldest/bin/python --resolution lowest-direct --only-binary :all: \
+		--editable '.[dev]'
+	build/oldest/bin/python -m pytest -n auto $(CORE:%=tests/%.py)
+
+test-long: $(VENV)/test.stamp  ## Run what takes long: sweeps over robots, widths and options
+	$(BIN)/python -m pytest --long -m long
 
 # PyTorch alone is the size of all else. Where pip knows an index with a CPU wheel, that is taken.
 test-torch: $(VENV)/test.stamp  ## Install PyTorch and run the tests of its operators
 	$(PIP) --editable '.[torch]'
 	$(BIN)/python -m pytest tests/learning/test_torch.py
+
+coverage: $(VENV)/test.stamp  ## Run the tests and print the lines that they do not run; pages in build/coverage
+	$(PIP) --editable '.[coverage]'
+	$(BIN)/python -m pytest -n auto --dist worksteal $(COVERED) --cov=dynagate --cov-branch --cov-report=term:skip-covered \
+		--cov-report=html:build/coverage
+
+MUTANTS ?= 200
+MUTATED ?= sw/dynagate/graph fixedpoint
+mutation: $(VENV)/test.stamp  ## Count the mutants of graphs and fixed point that the tests see: make mutation MUTANTS=200
+	$(BIN)/python -m tests.mutation $(MUTATED) --mutants $(MUTANTS)
 
 MINUTES ?= 10
 fuzz: $(VENV)/test.stamp  ## Compare all executors on what a seed draws: make fuzz MINUTES=10 SEED=7

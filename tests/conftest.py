@@ -1,10 +1,16 @@
-"""Options, folders in which tests keep what takes long to build, and what a run says of the tests that it skipped."""
+"""Options and markers of the suite, folders for what takes long to build, and the list of skipped tests.
+
+Markers by folder are added here: `docs` for pages and examples, `rtl` for what builds, simulates or synthesizes
+Verilog. A test has `long` and `gpu` in its own file.
+"""
 
 from __future__ import annotations
 
 import gc
 import hashlib
 import os
+import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -22,16 +28,39 @@ pytest.register_assert_rewrite(
     *(f"tests.{path.stem}" for path in HERE.glob("*.py") if path.stem not in ("__init__", "conftest"))
 )
 
+FOLDERS = {"docs": ("docs",), "rtl": ("hw", "processor")}
+"""Marker -> folders whose tests have it."""
+FIXTURES = {"rtl": {"designs", "units"}}
+"""Marker -> fixtures: a test that uses one of them has the marker."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rtl", action="store_true", help="run what takes long too: sweeps over robots and widths")
+    parser.addoption("--long", action="store_true", help="run the tests marked `long` too")
 
 
+def has_card() -> bool:
+    """Return whether a CUDA card is here."""
+    program = shutil.which("nvidia-smi")
+    return program is not None and subprocess.run([program, "-L"], capture_output=True, check=False).returncode == 0
+
+
+def markers_of(folder: str, fixtures: set[str]) -> set[str]:
+    """Return the markers that a test has by its folder and fixtures."""
+    return {marker for marker, folders in FOLDERS.items() if folder in folders} | {
+        marker for marker, names in FIXTURES.items() if names & fixtures
+    }
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m deselects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--rtl"):
-        skip = pytest.mark.skip(reason="long: make test-rtl")
-        for item in items:
-            if "long" in item.keywords:
+    skips = {} if config.getoption("--long") else {"long": pytest.mark.skip(reason="long: make test-long")}
+    if any("gpu" in item.keywords for item in items) and not has_card():
+        skips["gpu"] = pytest.mark.skip(reason="no CUDA card")
+    for item in items:
+        for marker in markers_of(item.path.parent.name, set(getattr(item, "fixturenames", ()))):
+            item.add_marker(marker)
+        for marker, skip in skips.items():
+            if item.get_closest_marker(marker):
                 item.add_marker(skip)
 
 

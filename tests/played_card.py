@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ import pytest
 from dynagate.native.compile import Compiler
 from dynagate.native.gpu import GpuKernel
 from dynagate.native.gpu_loop import GpuLoop
+
+from tests.conftest import has_card
 
 SHIM = Path(__file__).parent / "cuda_on_host"
 ON_HOST = Compiler(
@@ -29,13 +30,7 @@ def play_card(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         monkeypatch.setattr(f"dynagate.host.devices.cuda.{kind.__name__}", on_host)
 
 
-def has_card() -> bool:
-    program = shutil.which("nvidia-smi")
-    return program is not None and subprocess.run([program, "-L"], capture_output=True, check=False).returncode == 0
-
-
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
-needs_card = pytest.mark.skipif(not has_card(), reason="no CUDA card")
 needs_none = pytest.mark.skipif(has_card(), reason="there is a CUDA card")
 
 

@@ -44,8 +44,8 @@ COMMANDS = {
     "bench": ["bench", "--no-pinocchio", "--batch", "16", "--figures", "figures"],
 }
 """What a command with this extra alone does, on the two-joint arm."""
-DEAR = ("synth", "bench")
-"""Commands that only the long tests run here. In the quick tests, test_cli and test_bench run them with all extras."""
+DEAR = ("synth", "sweep", "mpc", "bench")
+"""Commands that only the long tests run here. In the quick tests, other files run them with all extras."""
 
 QUICKLY = """
 from dynagate.bench import comparison, measure, rollouts, sampling, solvers

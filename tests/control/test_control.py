@@ -847,6 +847,7 @@ def assert_drawn(robot: Robot, q: np.ndarray, dt: float, name: str) -> None:
     assert not pictures["differs"](drawn, (docs / "pictures" / f"{name}.svg").read_text().rstrip())
 
 
+@pytest.mark.long
 def test_cart_pole_swings_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends upright, or the example fails; the page's picture is of the way there."""
     result = run_example("control_cartpole", tmp_path, monkeypatch, "--device", "cpu")

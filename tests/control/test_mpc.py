@@ -30,6 +30,7 @@ def test_reaches_the_goal_with_exact_derivatives() -> None:
     np.testing.assert_allclose(found.states[-1], [*REACHES["two_joint_arm"].goal, 0.0, 0.0], atol=0.02)
 
 
+@pytest.mark.long
 def test_wrong_derivatives_take_longer() -> None:
     """The experiment feels what it is given."""
 
@@ -160,6 +161,7 @@ def with_efforts(robot: Robot, factor: float) -> Robot:
     return replace(robot, links=tuple(replace(link, joint=joint) for link, joint in links))
 
 
+@pytest.mark.long
 def test_command_prints_the_table_of_the_reach_that_is_kept() -> None:
     arguments = ["closed-loop", "two_joint_arm", "--global", "18", "--word", "10", "--error", "0.1"]
     done = CliRunner().invoke(main, arguments)

@@ -25,11 +25,12 @@ from dynagate.hw.request import DesignRequest
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = (
-    *("docs/driver.md", "docs/processor.md"),
+    *("docs/driver.md", "docs/environments.md", "docs/processor.md"),
+    *("docs/train_policy.md", "docs/tutorials/learning.md"),
     *("docs/tutorials/hardware.md", "docs/tutorials/hour.md", "docs/tutorials/legged.md"),
 )
-"""Pages whose programs take long: most of them compile a simulation of hardware. Other tests have what they show."""
-WRITES = ("hour.md", "legged.md")
+"""Pages whose programs take long: most of them compile a simulation of hardware. Other tests run the same functions."""
+WRITES = ("check_robot.md", "hour.md", "legged.md", "models.md")
 APART = "contributing.md"
 """It adds to the tables of operations and functions, so `test_contributing` runs it in interpreters of its own."""
 

@@ -110,6 +110,7 @@ def test_mppi(run: Any) -> None:
     assert after < 0.1 * before
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_doubles")
 def test_gradient_of_a_rollout_in_jax(run: Any) -> None:
     """A rollout outside JAX ends where the loss says."""

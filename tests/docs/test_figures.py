@@ -65,6 +65,7 @@ def test_a_number_that_differs_is_replaced() -> None:
         FIGURES["filled"]("<!--= runs / a/b / us ns -->9 ns<!--=-->", kept)
 
 
+@pytest.mark.long
 def test_exact_figures_of_designs_are_those_that_the_designs_have(designs: Path) -> None:
     name = "iiwa14 gradient, 24 bits, II 8"
     built = dynagate.build("iiwa14", "forward_dynamics_gradient", ii=8, folder=designs)

@@ -112,6 +112,7 @@ def documented() -> dict[str, Callable[..., Any]]:
     return things
 
 
+@pytest.mark.long
 def test_the_site_has_every_public_name_and_nothing_from_the_network(site: Path) -> None:
     text = "".join(page.read_text() for page in (site / "reference").glob("*.html"))
     ids = {
@@ -125,6 +126,7 @@ def test_the_site_has_every_public_name_and_nothing_from_the_network(site: Path)
         assert not re.search(r'<(script|link|img)[^>]*(src|href)="https?://', page.read_text()), page.name
 
 
+@pytest.mark.long
 def test_the_index_of_the_search_is_there_for_files(site: Path) -> None:
     """Its script runs without a server: it gives an object to the page, which is looked into here."""
     script = (site / "searchindex.js").read_text()
@@ -135,6 +137,7 @@ def test_the_index_of_the_search_is_there_for_files(site: Path) -> None:
         assert page in {index["docnames"][k] for k in found}, f"the search finds no '{word}' on {page}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("word", SEARCHED)
 def test_a_browser_finds_words_in_the_site_opened_from_a_file(site: Path, word: str) -> None:
     shown = seen(site / "search.html", f"?q={word}")
@@ -147,6 +150,7 @@ WIDE = """<script>addEventListener("load", () => { document.body.dataset.wide = 
 document.body.dataset.page = document.documentElement.scrollWidth })</script></body>"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", ["index.html", "contributing.html"])
 def test_code_is_inside_the_page_on_a_small_screen(site: Path, page: str) -> None:
     """1280 pixels wide."""
@@ -167,6 +171,7 @@ def test_sections_of_a_docstring_become_lists_and_code() -> None:
     assert not re.search("^(Args|Raises|Example):", shown, flags=re.M)
 
 
+@pytest.mark.long
 def test_the_reference_has_the_changes_of_a_robot_and_plain_defaults(site: Path) -> None:
     text = (site / "reference" / "robots.html").read_text()
     assert all(f'id="dynagate.Robot.{name}"' in text for name in ("with_contact", "with_payload", "from_file"))

@@ -73,7 +73,7 @@ def test_a_quadruped_in_all_stances_is_pinocchios(form: str) -> None:
     assert_close(run(robot, FORWARD, state, form=form), by_pinocchio(robot, state), 1e-10)
 
 
-@pytest.mark.parametrize("seed", [21, 25])
+@pytest.mark.parametrize("seed", [21, pytest.param(25, marks=pytest.mark.long)])
 def test_branched_robots_are_pinocchios(seed: int, tmp_path: Path) -> None:
     """With both contacts still: of a fixed one that moves, Pinocchio takes another acceleration, by ω × v."""
     robot = branched(seed, tmp_path)
@@ -329,6 +329,7 @@ def test_compiled_code_is_the_graph(name: str, tmp_path: Path) -> None:
     assert_close(as_host_code(graph, state, tmp_path), expected, within)  # CUDA
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "within"), [(FORWARD, 1e-3), pytest.param("constrained_inverse_dynamics", 3e-3, marks=pytest.mark.long)]
 )
@@ -346,7 +347,7 @@ def test_words_of_24_bits_are_enough_for_a_quadruped(name: str, within: float) -
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [FORWARD, *OTHERS])
+@pytest.mark.parametrize("name", [FORWARD, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)])
 def test_hardware_is_the_integers(name: str, tmp_path: Path, designs: Path) -> None:
     robot = one_foot(tmp_path)
     region = Region.of(robot, velocity=2.0)
@@ -566,7 +567,9 @@ def by_rows(robot: Robot, numbers: Any) -> np.ndarray:
     return np.repeat(np.asarray(numbers), [own.rows for own in robot.constraints], axis=-1)
 
 
-@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize(
+    "index", [0, pytest.param(1, marks=pytest.mark.long), 2, pytest.param(3, marks=pytest.mark.long)]
+)
 def test_the_terms_of_constraints(index: int, tmp_path: Path) -> None:
     """J M⁻¹ Jᵀ, the drift, and impacts, by dense algebra."""
     robot = stops_and_turns(tmp_path)[index]

@@ -38,14 +38,14 @@ def test_random_tree_agrees_with_pinocchio(seed: int, tmp_path: Path) -> None:
     compare(robot, path, count=3, frames=[GRADIENT_FRAMES[seed % 3]], every_form=seed % 4 == 0)
 
 
-@pytest.mark.parametrize("seed", [1, 24, *(pytest.param(s, marks=pytest.mark.long) for s in (8, 16, 33))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(s, marks=pytest.mark.long) for s in (8, 16, 24, 33))])
 def test_random_tree_under_external_forces_agrees_with_pinocchio(seed: int, tmp_path: Path) -> None:
     robot, path = random_robot(seed, tmp_path)
     compare(robot, path, count=3, external_forces=True)
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if name == "iiwa14" else name for name in SHIPPED]
+    "name", [pytest.param(name, marks=[] if name == "two_joint_arm" else [pytest.mark.long]) for name in SHIPPED]
 )
 def test_shipped_robot_under_external_forces_agrees_with_pinocchio(name: str) -> None:
     compare(robots.load(name), robots.path(name), count=3, frames=GRADIENT_FRAMES[:1], external_forces=True)

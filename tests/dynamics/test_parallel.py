@@ -98,6 +98,7 @@ def depth(form: str, count: int) -> int:
     return trace(random_chain(count, 1), "forward_dynamics", form=form).counts().depth
 
 
+@pytest.mark.long
 def test_constraint_forces_take_a_path_that_grows_with_the_logarithm() -> None:
     """Twice the links: one more step of odd-even elimination and of each scan. Link by link, twice the path."""
     steps = [depth("cfa", 2 * n) - depth("cfa", n) for n in (3, 6)]
@@ -127,7 +128,10 @@ FLOAT32 = {"aba": 1e-4, "jsiia": 0.1, "abia": 1e-2, "cfa": 0.5}
 """Up to 200 links; docs/parallel.md has what was measured."""
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    "algorithm",
+    [pytest.param(each, marks=[] if each in ("abia", "jsiia") else [pytest.mark.long]) for each in ALGORITHMS],
+)
 def test_long_chains_agree_with_pinocchio(algorithm: str) -> None:
     """Nineteen samples: whole vectors and a part of one."""
     for count in (9, 100) if algorithm == "aba" else LENGTHS:  # a library for each chain, or one for all

@@ -99,7 +99,8 @@ def test_many_drawn_trees_agree_with_pinocchio(robot: Robot, frame: str | int, p
     agrees(robot, frame, pushed)
 
 
-@pytest.mark.parametrize("name", [pytest.param("hyq", marks=pytest.mark.long), "iiwa14"])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["hyq", "iiwa14"])
 def test_floating_base_agrees_with_pinocchio(name: str) -> None:
     if name == "iiwa14":  # whose base has no mass: give it some
         robot = _floating_iiwa()

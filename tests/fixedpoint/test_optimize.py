@@ -81,13 +81,9 @@ def test_noise_of_mixed_words_and_of_flooring_is_predicted_too() -> None:
             assert low < ratio < 2.0, block
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "error", "dsp_limit"),
-    [
-        pytest.param("iiwa14", 1e-3, 1.1, marks=pytest.mark.long),
-        pytest.param("iiwa14", 2e-5, 2.0, marks=pytest.mark.long),
-        ("hyq", 1e-3, 1.1),
-    ],
+    ("name", "error", "dsp_limit"), [("iiwa14", 1e-3, 1.1), ("iiwa14", 2e-5, 2.0), ("hyq", 1e-3, 1.1)]
 )
 def test_goal_is_met_on_states_that_chose_nothing(name: str, error: float, dsp_limit: float) -> None:
     region = Region.of(robots.load(name))
@@ -126,6 +122,7 @@ def test_datapaths_are_as_short_and_small_as_wanted(
     assert found.dsp_blocks() <= dsp
 
 
+@pytest.mark.long
 def test_long_intervals_hardly_lengthen_the_path() -> None:
     """Four legs take turns at a sine unit, and equal pivots at a table of their inverses."""
     slow = plan(accurate_plan("hyq").formatted, 32)
@@ -170,9 +167,8 @@ def test_words_of_18_bits_suffice_for_hyq_within_its_limits() -> None:
     assert worst_error(assign(trace(robot, FUNCTION), region, Policy(word=18)), region) <= 1e-3
 
 
-@pytest.mark.parametrize(
-    ("name", "bits", "part"), [pytest.param("iiwa14", 21, 0.8, marks=pytest.mark.long), ("hyq", 20, 0.75)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "bits", "part"), [("iiwa14", 21, 0.8), ("hyq", 20, 0.75)])
 def test_words_of_their_own_save_dsp_blocks_and_registers(name: str, bits: int, part: float) -> None:
     """Beside the shortest one word that meets the goal."""
     robot = robots.load(name)

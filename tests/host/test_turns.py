@@ -28,7 +28,7 @@ def test_accelerators_called_in_turn_leave_nothing_to_each_other() -> None:
         opened.append((dynagate.compile(robots.load(name), function, **options), name, function, options))
     graphs = {turn: trace(robots.load(turn[0]), turn[1]) for turn in TURNS}
     kept: dict[tuple[object, ...], tuple[dict[str, np.ndarray], object]] = {}
-    for turn in range(500):
+    for turn in range(250):
         accelerator, name, function, options = choose.choice(opened)
         batch = choose.choice([0, 1, 1, 2, 3, 7, 8, 9, 15, 17, 31, 100, 511, 700])
         states = Region.of(robots.load(name)).sample(function, batch or 1, seed=turn)

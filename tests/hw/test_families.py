@@ -264,7 +264,12 @@ def test_the_passes_of_nexus_keep_the_register_of_an_operand(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "passes", [["synth_xilinx -flatten -family xc7 -top top"], synth.passes("xc7", "top")], ids=["flatten", "ours"]
+    "passes",
+    [
+        pytest.param(["synth_xilinx -flatten -family xc7 -top top"], marks=pytest.mark.long),
+        synth.passes("xc7", "top"),
+    ],
+    ids=["flatten", "ours"],
 )
 def test_a_bit_that_yosys_loses_at_a_multiplier_is_refused(passes: list[str], tmp_path: Path) -> None:
     """With 0.70 the pass `xilinx_dsp` packs the register of a product of which a bit is stored twice, and loses a copy.

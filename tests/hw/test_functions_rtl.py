@@ -64,12 +64,13 @@ def test_every_function(function: str, designs: Path, tmp_path: Path) -> None:
     ("name", "function", "ii", "options"),
     [
         pytest.param("floating", "forward_dynamics", 8, {}, marks=pytest.mark.long),
-        ("floating", "inverse_dynamics", 16, {}),
+        pytest.param("floating", "inverse_dynamics", 16, {}, marks=pytest.mark.long),
         pytest.param("prismatic", "forward_dynamics_gradient", 3, {}, marks=pytest.mark.long),
         ("two_joint_arm", "forward_dynamics", 3, {"form": "aba"}),
         pytest.param("two_joint_arm", "forward_dynamics", 64, {"form": "cfa"}, marks=pytest.mark.long),
         pytest.param("two_joint_arm", "inverse_dynamics", 5, {"form": "prefix"}, marks=pytest.mark.long),
-        ("two_joint_arm", "inverse_dynamics_gradient", 64, {}),
+        pytest.param("two_joint_arm", "inverse_dynamics_gradient", 64, {}, marks=pytest.mark.long),
+        ("two_joint_arm", "inverse_dynamics", 64, {}),
     ],
     ids=str,
 )

@@ -32,7 +32,7 @@ def test_arm_takes_the_dsp_blocks_of_the_plan_and_keeps_the_rule(designs: Path) 
     assert f"{built.hardware.plan.dsp_blocks()} DSP48E2 planned" in table(built, [found])
 
 
-@pytest.mark.parametrize("source", [Format(24, 20), Format(27, 18)], ids=str)
+@pytest.mark.parametrize("source", [Format(24, 20), pytest.param(Format(27, 18), marks=pytest.mark.long)], ids=str)
 def test_sines_take_the_blocks_that_are_counted(source: Format, tmp_path: Path) -> None:
     """Of angles beyond 4 rad, whose constant product is wider than a block: no block multiplies by 1."""
     to, netlist = Format(source.width, source.width - 2), tmp_path / "netlist.json"

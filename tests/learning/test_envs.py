@@ -278,6 +278,7 @@ def test_a_slope_has_the_robot_above_it() -> None:
     assert batch.step(np.zeros((1, 2))).converged.all()
 
 
+@pytest.mark.long
 def test_the_example_trains_a_policy() -> None:
     pytest.importorskip("jax")
     from examples.train_quadruped import train

@@ -261,7 +261,7 @@ FLOATING = {
             {"robot": FLOATING, "operator": "function", "name": "inverse_dynamics", "options": {"backend": "numpy"}},
             marks=pytest.mark.long,
         ),
-        {"robot": FLOATING, "operator": "rollout", "replicated": 0},
+        pytest.param({"robot": FLOATING, "operator": "rollout", "replicated": 0}, marks=pytest.mark.long),
         pytest.param(
             {"robot": "two_joint_arm", "operator": "rollout", "contact": "forearm", "options": {"constrained": True}},
             marks=pytest.mark.long,

@@ -105,7 +105,8 @@ def orders(robot: Robot, order: int, steps: int, forces: list[Force], device: st
     return np.log2(np.array(errors[0]) / errors[1]).tolist()
 
 
-@pytest.mark.parametrize("order", [pytest.param(2, marks=pytest.mark.long), 3])
+@pytest.mark.long
+@pytest.mark.parametrize("order", [2, 3])
 def test_order_on_a_ball_under_forces(order: int) -> None:
     """With a rotor and a damper at the ball. Halved again, the step shows 1.89 and 1.96, then 1.95 and 1.98."""
     robot = pendulum(0.02)

@@ -337,6 +337,7 @@ def test_verilog_that_would_run_on_the_host_is_refused(code: str, named: str, bu
     assert not (tmp_path / "CANARY").exists()
 
 
+@pytest.mark.long
 def test_folders_with_blanks_can_simulate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "My Cache"
     for shared in (verilate.headers(), verilate.runtime().parent):  # which take long to compile

@@ -29,7 +29,7 @@ from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.robot.random_chain import random_chain
 
 from tests import tolerances
-from tests.played_card import ON_HOST, OnGpu, live, needs_card, needs_none, needs_nvcc, play_card
+from tests.played_card import ON_HOST, OnGpu, live, needs_none, needs_nvcc, play_card
 from tests.samples import inputs_of, states
 
 ROBOT = "two_joint_arm"
@@ -424,7 +424,7 @@ def test_a_machine_without_a_card_is_named() -> None:
 
 
 @needs_nvcc
-@needs_card
+@pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("layout", ["rows", "planes"])
 @pytest.mark.parametrize("pack", [False, True])
@@ -444,7 +444,7 @@ def test_a_card_equals_the_graph(robot: str, pack: bool, layout: str, dtype: typ
 
 
 @needs_nvcc
-@needs_card
+@pytest.mark.gpu
 def test_cupy_arrays_streams_and_graphs() -> None:
     cupy = pytest.importorskip("cupy")
     robot = robots.load("iiwa14")
@@ -483,7 +483,7 @@ class ByDlpackAlone:
 
 
 @needs_nvcc
-@needs_card
+@pytest.mark.gpu
 @pytest.mark.parametrize("layout", ["rows", "planes"])
 def test_torch_tensors_and_dlpack_go_in_and_out_without_copies(layout: str) -> None:
     torch = pytest.importorskip("torch")
@@ -523,7 +523,7 @@ def test_torch_tensors_and_dlpack_go_in_and_out_without_copies(layout: str) -> N
 
 
 @needs_nvcc
-@needs_card
+@pytest.mark.gpu
 def test_jax_arrays_give_cupys_results() -> None:
     jax, cupy = pytest.importorskip("jax"), pytest.importorskip("cupy")
     robot = robots.load("iiwa14")
@@ -536,7 +536,7 @@ def test_jax_arrays_give_cupys_results() -> None:
 
 
 @needs_nvcc
-@needs_card
+@pytest.mark.gpu
 @pytest.mark.parametrize("layout", ["rows", "planes"])
 def test_packed_results_on_a_card_are_unpacked_there(layout: str) -> None:
     cupy = pytest.importorskip("cupy")
@@ -558,7 +558,7 @@ ROLLOUTS: list[dict[str, Any]] = [
 
 
 @needs_nvcc
-@needs_card
+@pytest.mark.gpu
 @pytest.mark.parametrize("options", ROLLOUTS, ids=lambda options: next(iter(options), "explicit"))
 def test_operators_of_pytorch_on_a_card_are_those_of_the_cpu(options: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
@@ -581,7 +581,7 @@ def test_operators_of_pytorch_on_a_card_are_those_of_the_cpu(options: dict[str, 
 
 
 @needs_nvcc
-@needs_card
+@pytest.mark.gpu
 @pytest.mark.parametrize("options", ROLLOUTS, ids=lambda options: next(iter(options), "explicit"))
 def test_operators_of_jax_on_a_card_are_those_of_the_cpu(options: dict[str, Any]) -> None:
     jax = pytest.importorskip("jax")
@@ -612,7 +612,7 @@ def test_operators_of_jax_on_a_card_are_those_of_the_cpu(options: dict[str, Any]
 
 
 @needs_nvcc
-@needs_card
+@pytest.mark.gpu
 @pytest.mark.parametrize("algorithm", ["jsiia", "cfa"])
 @pytest.mark.parametrize("links", [7, 33])
 def test_warps_equal_loops_over_links_on_a_card(links: int, algorithm: str) -> None:

@@ -220,7 +220,8 @@ def test_new_states_of_a_program(built: Design) -> None:
 
 
 @icarus
-@pytest.mark.parametrize("fault", ["", pytest.param("bad numbers are no longer told", marks=LONG)])
+@LONG
+@pytest.mark.parametrize("fault", ["", "bad numbers are no longer told"])
 def test_a_program_of_float32_verifies_itself_in_icarus(fault: str, designs: Path, tmp_path: Path) -> None:
     """Numbers that are none, and states too large for their formats, are among the samples."""
     built = program_of(designs, "mass_matrix", FLOATS)
@@ -284,6 +285,7 @@ def test_what_a_solver_s_bench_does_not_have_is_said(designs: Path, monkeypatch:
         rebuild(built.folder)
 
 
+@LONG
 def test_the_bench_of_a_variational_floating_body_has_unit_quaternions(tmp_path: Path) -> None:
     """Other inputs of the bench leave their limits; quaternions stay on the sphere."""
     inertia = ((0.1, 0.0, 0.0), (0.0, 0.2, 0.0), (0.0, 0.0, 0.3))

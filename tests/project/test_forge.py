@@ -94,7 +94,7 @@ def test_workflows_cover_lint_tests_docs_nightly_and_release() -> None:
     assert set(checks) == {"lint", "fast", "docs"}
     assert commands_of(checks["lint"]) == ["make lint"]
     assert commands_of(checks["docs"]) == ["make docs"]
-    assert {"make test", "make test-rtl"} <= set(commands_of(nightly["long"]))
+    assert {"make test", "make test-long"} <= set(commands_of(nightly["long"]))
     assert any(line.startswith("make release TAG=") for line in commands_of(published["build"]))
 
 

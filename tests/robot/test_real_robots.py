@@ -52,7 +52,7 @@ QUICK = {
     ("panda_description/urdf/panda.urdf", "fixed"),
     ("talos_data/robots/talos_left_arm.urdf", "fixed"),
 }
-"""Arms, legs, a drone, fingers that are locked and friction that is ignored; all robots run with `make test-rtl`."""
+"""Arms, legs, a drone, fingers that are locked and friction that is ignored; all robots run with `make test-long`."""
 
 
 @pytest.mark.parametrize(
