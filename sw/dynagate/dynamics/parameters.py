@@ -21,6 +21,7 @@ from dynagate.robot.variable import (
     FRICTION,
     GRAVITY,
     GROUND_FRICTION,
+    GROUND_RESTITUTION,
     INERTIA,
     INERTIAL,
     KINDS,
@@ -65,6 +66,8 @@ class Overrides:
     """Gravity (3,) in the base frame, m/s²."""
     ground_friction: Scalar | None = None
     """Friction coefficient of contact laws."""
+    ground_restitution: Scalar | None = None
+    """Restitution of contact laws."""
 
     @classmethod
     def of(cls, robot: Robot, values: Values) -> Overrides:
@@ -84,6 +87,8 @@ class Overrides:
             self.gravity = row
         elif kind == GROUND_FRICTION:
             self.ground_friction = row[0]
+        elif kind == GROUND_RESTITUTION:
+            self.ground_restitution = row[0]
         elif kind in (PLACEMENT, POSITION, ROTATION):
             self.poses[i] = self._pose(kind, self.poses.get(i, Pose(None, None)), row)
         else:

@@ -20,9 +20,18 @@ from dynagate.base.nearest import nearest
 from dynagate.base.philox import philox
 from dynagate.graph.parameter_ranges import bounds_of, check_ranges
 from dynagate.robot import Robot
-from dynagate.robot.variable import ARMATURE, COM, DAMPING, FRICTION, GRAVITY, GROUND_FRICTION, MASS
+from dynagate.robot.variable import (
+    ARMATURE,
+    COM,
+    DAMPING,
+    FRICTION,
+    GRAVITY,
+    GROUND_FRICTION,
+    GROUND_RESTITUTION,
+    MASS,
+)
 
-DRAWN = (MASS, COM, ARMATURE, DAMPING, FRICTION, GRAVITY, GROUND_FRICTION)
+DRAWN = (MASS, COM, ARMATURE, DAMPING, FRICTION, GRAVITY, GROUND_FRICTION, GROUND_RESTITUTION)
 """Kinds of variable parameters whose entries may be drawn one by one."""
 
 STIFFNESS_GAIN, DAMPING_GAIN, PUSH = "stiffness", "damping", "push"

@@ -19,6 +19,7 @@ from dynagate.robot.variable import (
     FRICTION,
     GRAVITY,
     GROUND_FRICTION,
+    GROUND_RESTITUTION,
     INERTIA,
     MASS,
     PLACEMENT,
@@ -53,7 +54,7 @@ def variable_size(robot: Robot, variable: Variable, sizes: Mapping[str, Floats])
     length, kind = float(sizes["place"]), variable.kind
     if kind == GRAVITY:
         return np.full(3, np.linalg.norm(robot.gravity) or 1.0)
-    if kind == GROUND_FRICTION:
+    if kind in (GROUND_FRICTION, GROUND_RESTITUTION):
         return np.ones(())
     if kind in (PLACEMENT, POSITION, ROTATION):
         pose = np.repeat([length, 1.0], [3, 4])

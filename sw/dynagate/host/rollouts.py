@@ -561,7 +561,7 @@ class Rollout(Opened):
         names = {"lam_q_next": "q0", "lam_qd_next": "qd0", "vjp_feedforward": "tau"}
         names |= {f"lam_{name}_next": name for name in self.parameters}
         return {
-            names.get(name, name.removeprefix("vjp_")): product.reshape(*leading, *product.shape[1:])
+            names.get(name, name.removeprefix("vjp_")): product.reshape((*leading, *product.shape[1:]))
             for name, product in outputs.items()
         }
 

@@ -291,8 +291,9 @@ class EditableTree(RobotTree):
                 or
                 "forearm" for its ten inertial parameters. Of a joint: "elbow.armature", "elbow.damping",
                 "elbow.friction". Of a joint or frame: "elbow.placement", or its "elbow.position" and "elbow.rotation".
-                "gravity". "ground.friction", in place of `friction` of contact laws. A name with *, such as "*.mass"
-                or "left_*.damping", is one input for several links or joints, in the robot's order.
+                "gravity". "ground.friction" and "ground.restitution", in place of `friction` and `restitution` of
+                contact laws. A name with *, such as "*.mass" or "left_*.damping", is one input for several links or
+                joints, in the robot's order.
 
         Raises:
             RobotError: The robot has no such parameter, or it is variable already.

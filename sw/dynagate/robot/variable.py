@@ -28,10 +28,13 @@ INERTIAL, MASS, COM, INERTIA, PAYLOAD = "inertial", "mass", "com", "inertia", "p
 ARMATURE, DAMPING, FRICTION = "armature", "damping", "friction"
 PLACEMENT, POSITION, ROTATION = "placement", "position", "rotation"
 GRAVITY = "gravity"
-GROUND_FRICTION = "ground.friction"
+GROUND_FRICTION, GROUND_RESTITUTION = "ground.friction", "ground.restitution"
 
 DEFAULT_GROUND_FRICTION = 0.8
 """Friction coefficient of the ground for contact laws that set none."""
+
+DEFAULT_GROUND_RESTITUTION = 0.0
+"""Restitution of the ground in laws of contact that set none."""
 
 LONGEST = 200
 """Largest number of characters in the name of an input."""
@@ -249,12 +252,22 @@ KINDS: dict[str, ParameterKind] = {
         lambda values: values >= 0.0,
         _ABOVE,
     ),
+    GROUND_RESTITUTION: ParameterKind(
+        WORLD,
+        (),
+        lambda robot, i: np.array(DEFAULT_GROUND_RESTITUTION),
+        "restitution of the ground, in place of `restitution` of rigid contact",
+        "ground_restitution",
+        lambda values: (values >= 0.0) & (values <= 1.0),
+        "a number from 0 to 1",
+    ),
 }
 """The parameters that can vary, by the part of a name after the dot. A link's name without a dot means INERTIAL."""
 
 OF_WORLD = {
     GRAVITY: lambda robot: {link.name for link in robot.links},
     GROUND_FRICTION: lambda robot: {f"{link.joint.name}.{FRICTION}" for link in robot.links},
+    GROUND_RESTITUTION: lambda robot: set(),
 }
 """Parameters of the robot's surroundings by their complete names -> parts of a robot with the same name, which take
 precedence.
@@ -438,7 +451,7 @@ def _unknown(robot: RobotTree, name: str, kind: str) -> str:
     return (
         f"robot '{robot.name}' has no moving link '{name}'{nearest(name, [*links, *OF_WORLD])}; expected one of "
         f"{', '.join(links)} (a link on a fixed joint is part of the link that carries it), 'gravity', "
-        "'ground.friction', or a name such as 'link.mass' or 'joint.damping'"
+        "'ground.friction', 'ground.restitution', or a name such as 'link.mass' or 'joint.damping'"
     )
 
 

@@ -9,6 +9,10 @@ where b is the free velocity of the points, and in normal direction more by gap 
 it arrives and does not pass. The conditions are r = P(r - u / ρ) with the projection P on half-line and disc, as in
 `friction_cone`; sweeps of Gauss and Seidel over the points find r.
 
+Restitution e is Newton's law on the normal velocity. A point that would touch in this step, and whose normal velocity
+before the step is -c with c above a threshold, leaves with a velocity of e c: b is less by e c, and the gap does not
+count.
+
 A point below its plane is lifted without speed. Impulses s along the normals move the robot in this step, and stay out
 of its velocity:
 
@@ -29,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_count, is_number, store_plain_numbers
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, SHARE, check_count, is_number, store_plain_numbers
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.base.naming import label, scope
@@ -40,7 +44,7 @@ from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.invertible import check_invertible
 from dynagate.dynamics.recursions.poses import Poses, jacobian_columns, poses
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
-from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt, zeros
+from dynagate.dynamics.spatial import Array, Scalar, array, is_zero, select, sqrt, zeros
 from dynagate.dynamics.steps.momentum import along_new_axes, displaced, rate_along_held_axes
 from dynagate.dynamics.tree import Tree, tree_of
 from dynagate.forces import Forces
@@ -55,7 +59,7 @@ from dynagate.integrators.adjoint import RESIDUAL, StepEquations
 from dynagate.integrators.implicit.root_finders import sweeps
 from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
-from dynagate.robot.variable import DEFAULT_GROUND_FRICTION, GROUND_FRICTION
+from dynagate.robot.variable import DEFAULT_GROUND_FRICTION, DEFAULT_GROUND_RESTITUTION, GROUND_FRICTION
 
 CORRECTED = 0.2
 """Share of a depth that a step recovers."""
@@ -78,6 +82,9 @@ class RigidContact:
             that could carry it in many ways.
         tolerance: Largest change of a point's velocity by the last sweep, m/s.
         sweeps: Largest number of sweeps in a step.
+        restitution: Normal velocity of a point after an impact, as a share of the closing speed before it, from 0 to 1.
+            The variable parameter "ground.restitution" of a robot replaces it.
+        bounce_speed: Closing speed, m/s, up to which a point does not bounce.
 
     Raises:
         ContactError: There are no points or planes, or a number is negative or not finite.
@@ -89,12 +96,15 @@ class RigidContact:
     compliance: float = 1e-6
     tolerance: float = 1e-7
     sweeps: int = 400
+    restitution: float = DEFAULT_GROUND_RESTITUTION
+    bounce_speed: float = 0.1
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)
         what = "rigid contact"
         check_items(self, what, ContactError, points=Point, planes=Plane)
         ranges = {"friction": AT_LEAST_ZERO, "compliance": AT_LEAST_ZERO, "tolerance": ABOVE_ZERO}
+        ranges |= {"restitution": SHARE, "bounce_speed": AT_LEAST_ZERO}
         check_numbers(self, what, ContactError, **ranges)
         check_count(f"{what} has sweeps", self.sweeps, MAX_ITERATIONS, failure=ContactError)
 
@@ -161,7 +171,8 @@ class _Meeting(NamedTuple):
 
     free: (nv,) velocity without impulses, along the axes before the step. answer: (3 pairs, nv), M⁻¹ Jᵀ as rows.
     w: (3 pairs, 3 pairs), W. b: (3 pairs,) velocity of the points without impulses, with what they may close of a gap.
-    recovery: (pairs,) m/s, 0 or less: the normal velocity that a step takes of a depth.
+    recovery: (pairs,) m/s: minus the normal velocity that a step takes of a depth, and more by the velocity with which
+    a pair bounces.
     """
 
     free: Array
@@ -189,11 +200,29 @@ def _meeting(step: StepRecording, contact: RigidContact, links: Sequence[int], *
         for a in range(3 * contact.pairs):
             w[a, a] = w[a, a] + contact.compliance
         velocity, recovery = jacobian @ free, zeros(contact.pairs)
+        varied = Overrides.of(step.robot, step.parameters).ground_restitution
+        restitution = contact.restitution if varied is None else varied
         for c, gap in enumerate(gaps):
-            open_gap = gap - margin
-            velocity[3 * c] = velocity[3 * c] + select(open_gap, gap, 0.0) * (1.0 / dt)
+            open_gap, n = gap - margin, 3 * c
+            leaving = _leaving(restitution, contact.bounce_speed, -(jacobian[n] @ qd), velocity[n] * dt + gap)
             recovery[c] = select(open_gap, 0.0, gap) * (CORRECTED / dt)
+            closing = select(open_gap, gap, 0.0) * (1.0 / dt)
+            if not is_zero(leaving):
+                closing = select(leaving, 0.0, closing) - leaving  # its slope at 0 is that of -leaving
+                recovery[c] = recovery[c] + leaving
+            velocity[n] = velocity[n] + closing
     return _Meeting(free, answer, w, velocity, recovery)
+
+
+def _leaving(restitution: Scalar, least: float, speed: Scalar, height: Scalar) -> Scalar:
+    """Return the velocity with which a pair leaves, m/s; 0 if it does not bounce.
+
+    least: m/s, the speed up to which it does not. speed: m/s, with which it closes before the step. height: m, gap
+    after the step without impulses.
+    """
+    if is_zero(restitution):
+        return 0.0
+    return select(height, 0.0, select(speed - least, restitution * speed, 0.0))
 
 
 def _begin(robot: Robot, contact: RigidContact, links: Sequence[int], options: StepOptions) -> Graph:
