@@ -18,7 +18,7 @@ from dynagate.control import Cost
 from dynagate.dynamics import function
 from dynagate.forces import CompliantContact, Contact, Friction, Point
 from dynagate.forces.contact import contact_points
-from dynagate.integrators.implicit.contact import RigidContact
+from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.robot import Constraint
 from dynagate.robot.random_chain import random_chain

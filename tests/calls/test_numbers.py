@@ -30,7 +30,7 @@ from dynagate.host.ilqr import Ilqr
 from dynagate.host.joint_limits import joint_bounds_of
 from dynagate.host.mppi import _spread
 from dynagate.host.solver import bounds_of
-from dynagate.integrators.implicit.contact import RigidContact
+from dynagate.integrators.implicit.rigid_contact import RigidContact
 
 ARM = robots.load("two_joint_arm")
 IDENTITY = np.eye(3)

@@ -19,7 +19,7 @@ import dynagate
 import numpy as np
 from dynagate import Robot, RobotError, Rollout
 from dynagate.integrators import Plane, Point, RigidContact
-from dynagate.integrators.implicit.contact import axes_of
+from dynagate.integrators.implicit.contact_pairs import axes_of
 
 from tests.fuzz import rollouts
 from tests.fuzz.findings import Findings

@@ -775,7 +775,7 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
     from dynagate import Axi, Budget, Goal, Policy, Rollout, Stages
     from dynagate.control import Cost
     from dynagate.forces import CompliantContact, Contact, Drag, Friction, Limits, Plane, Point, Servo
-    from dynagate.integrators.implicit.contact import RigidContact
+    from dynagate.integrators.implicit.rigid_contact import RigidContact
 
     arm = robots.load("two_joint_arm")
     point = [Point(arm.links[-1].name, (0.0, 0.0, 0.1))]

@@ -242,7 +242,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "effort": (lambda: legged_task(LEG, FEET, actions="torques"), ArgumentError, "joint 'hip' has no effort limit"),
     "stance": (lambda: task(stance={"hup": 0.1}), ArgumentError, "stance has joint 'hup'.*expected some of hip, knee"),
     "commands": (lambda: task(commands=((1.0, 0.0),) * 3), ArgumentError, "commands="),
-    "terrain": (lambda: task(terrain=()), ValueError, "planes"),
+    "terrain": (lambda: task(terrain=()), ValueError, "ground"),
     "dt": (lambda: task(dt=0.0), ArgumentError, "dt"),
     "count": (lambda: LeggedEnv(LIMITED, FEET, 0, stiffness=20.0, damping=0.3, dt=DT), ArgumentError, "num_envs=0"),
     "frame": (lambda: reach_task("two_joint_arm", "hand"), ValueError, "hand"),

@@ -19,7 +19,7 @@ from dynagate.cli.errors import as_options
 from dynagate.forces import Plane, Point
 from dynagate.forces.options import StepOptions
 from dynagate.integrators import RigidContact
-from dynagate.integrators.implicit.contact import axes_of
+from dynagate.integrators.implicit.contact_pairs import axes_of
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import step_graph
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,13 +15,14 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.dynamics.configuration import neutral
 from dynagate.dynamics.recursions.poses import places
-from dynagate.dynamics.spatial import Scalar, exp
+from dynagate.dynamics.spatial import Scalar, array, exp, select
 from dynagate.dynamics.tree import tree_of
 from dynagate.envs.moment import Moment
 from dynagate.envs.task import Function, Task
 from dynagate.envs.vector import RobotVectorEnv
 from dynagate.forces.contact import Plane, Point
-from dynagate.integrators.implicit.contact import RigidContact
+from dynagate.forces.ground import HeightField
+from dynagate.integrators.implicit.rigid_contact import Ground, RigidContact
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName
 from dynagate.robot.robots import load
@@ -38,6 +40,9 @@ OBSERVATIONS: dict[str, Function] = {
 
 LEVEL = Plane()
 """The ground at height 0."""
+
+HIGHEST, LANDED = 100.0, 1e-9
+"""m: how far above and below a foot boxes and spheres are searched, and the gap at which it touches them."""
 
 NEAR = 0.25
 """Squared error of a velocity, m²/s² or rad²/s², at which a reward for it falls to 0.37."""
@@ -79,7 +84,7 @@ def legged_task(
     rewards: Mapping[str, Function] | None = None,
     ends: Mapping[str, Function] | None = None,
     commands: npt.ArrayLike = ((0.0, 1.0), (0.0, 0.0), (0.0, 0.0)),
-    terrain: Plane | Sequence[Plane] = LEVEL,
+    terrain: Ground | Sequence[Ground] = LEVEL,
     friction: float = 0.8,
     tolerance: float = 1e-4,
     sweeps: int = 50,
@@ -95,9 +100,10 @@ def legged_task(
         observations: Functions of a `Moment` by name; OBSERVATIONS unless given.
         rewards: Functions of a `Moment` by name; REWARDS unless given.
         ends: Functions of a `Moment` by name, above 0 when an episode ends. Unless given, it ends when the base is
-            below half of its height in the stance or tilts by more than 60 degrees.
+            below half of its height over the ground in the stance or tilts by more than 60 degrees. Boxes and spheres
+            do not count as ground there.
         commands: Lowest and highest forward and sideways velocity, m/s, and turning rate, rad/s, (3, 2).
-        terrain: Planes of the ground.
+        terrain: Planes, boxes, spheres and height fields of the ground.
         friction: Friction coefficient of the ground.
         tolerance: Accuracy of the velocities of feet, m/s.
         sweeps: Largest number of iterations for the forces of a step.
@@ -109,13 +115,14 @@ def legged_task(
     """
     own = robot if isinstance(robot, Robot) else load(robot, floating_base=True)
     points = _points(own, feet)
-    planes = (terrain,) if isinstance(terrain, Plane) else tuple(terrain)
-    contact = RigidContact(points, planes, friction=friction, tolerance=tolerance, sweeps=sweeps)
-    at = _stance(own, stance, points, planes)
-    least = 0.5 * _height(own, at)
+    ground = (terrain,) if isinstance(terrain, Ground) else terrain
+    contact = RigidContact(points, ground, friction=friction, tolerance=tolerance, sweeps=sweeps)
+    at = _stance(own, stance, points, contact.ground)
+    below = [surface for surface in contact.ground if isinstance(surface, Plane | HeightField)] or [LEVEL]
+    least = 0.5 * float(_height(_places(own, at)[0][1], below))
     if ends is None:
         ends = {
-            "fallen": lambda moment: least - moment.base_height,
+            "fallen": lambda moment: least - _height(moment.position(own.links[0].name), below),
             "tilted": lambda moment: 0.5 - moment.base_up[2],
         }
     ranges = numbers("commands=", commands, (3, 2))
@@ -160,7 +167,7 @@ def _points(robot: Robot, feet: Sequence[str | Point] | None) -> list[Point]:
 
 
 def _stance(
-    robot: Robot, stance: Mapping[str, float] | npt.ArrayLike | None, points: Sequence[Point], planes: Sequence[Plane]
+    robot: Robot, stance: Mapping[str, float] | npt.ArrayLike | None, points: Sequence[Point], ground: Sequence[Ground]
 ) -> Array:
     if stance is not None and not isinstance(stance, Mapping):
         return numbers("stance=", stance, (robot.nq,))
@@ -176,24 +183,48 @@ def _stance(
             f"stance has joint '{next(iter(chosen))}', which robot '{robot.name}' has not; expected some of "
             f"{', '.join(joint.name for joint, _, _ in robot.moving() if joint.nv == 1)}"
         )
-    q[2] -= _lowest(robot, q, points, planes)
+    q[2] -= _lowest(robot, q, points, ground)
     return q
 
 
-def _lowest(robot: Robot, q: Array, points: Sequence[Point], planes: Sequence[Plane]) -> float:
+def _lowest(robot: Robot, q: Array, points: Sequence[Point], ground: Sequence[Ground]) -> float:
     """Return the smallest height of a foot above the ground, m, along the vertical."""
-    tree, links = tree_of(robot).unreduced, {link.name: i for i, link in enumerate(robot.links)}
-    poses = places(tree, q.tolist())
-    gaps = []
+    links = {link.name: i for i, link in enumerate(robot.links)}
+    poses, gaps = _places(robot, q), []
     for point in points:
-        rotation, position = (np.asarray(x, dtype=np.float64) for x in poses[links[point.link]])
+        rotation, position = poses[links[point.link]]
         place = position + rotation @ np.array(point.position)
-        gaps += [(plane.normal @ place - plane.offset - point.radius) / plane.normal[2] for plane in planes]
-    return float(min(gaps))
+        gaps += [_fall(surface, place, point.radius) for surface in ground]
+    return min(gaps)
 
 
-def _height(robot: Robot, q: Array) -> float:
-    return float(np.asarray(places(tree_of(robot).unreduced, q.tolist())[0][1], dtype=np.float64)[2])
+def _fall(surface: Ground, place: Array, radius: float) -> float:
+    """Return how far a ball can fall until it touches a surface, m; infinite if it passes by."""
+    if isinstance(surface, Plane | HeightField):
+        gap, normal = surface.gap(array(place), radius)
+        return float(gap / normal[2])
+    fallen = -HIGHEST
+    while fallen < HIGHEST:
+        gap = float(surface.gap(array(place - [0.0, 0.0, fallen]), radius)[0])
+        if gap < LANDED:
+            return fallen
+        fallen += gap
+    return math.inf
+
+
+def _places(robot: Robot, q: Array) -> list[tuple[Array, Array]]:
+    """Return the rotation (3, 3) and position (3,) of each link."""
+    found = places(tree_of(robot).unreduced, q.tolist())
+    return [(np.asarray(turn, dtype=np.float64), np.asarray(at, dtype=np.float64)) for turn, at in found]
+
+
+def _height(place: Array, ground: Sequence[Ground]) -> Scalar:
+    """Return the distance of a place (3,) from the nearest surface, m."""
+    gaps = [surface.gap(place)[0] for surface in ground]
+    least = gaps[0]
+    for gap in gaps[1:]:
+        least = select(gap - least, least, gap)
+    return least
 
 
 @explained

@@ -28,8 +28,8 @@ from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.feedback import BRAKE, STIFFNESS, TARGET, JointPD, feedback_graph
-from dynagate.integrators.implicit.contact import RigidContact
 from dynagate.integrators.implicit.contact_method import ContactIntegrator
+from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.methods import method_of
 from dynagate.integrators.motion import Motion
 from dynagate.robot import Robot
@@ -194,8 +194,9 @@ class Task:
         values |= {"last_action": recording.input("last_action", (n,))}
         loads = zeros(0)
         if self.contact is not None:
-            impulses = recording.input("swept", (3 * self.contact.pairs,)).reshape(-1, len(self.contact.planes), 3)
-            loads = array([sum(pair[0] for pair in point) for point in impulses]) * (1.0 / self.dt)
+            normals = iter(recording.input("swept", (3 * self.contact.pairs,))[::3])
+            each = [sum(next(normals) for _ in pairs) for pairs in self.contact.by_point[: len(self.contact.points)]]
+            loads = array(each) * (1.0 / self.dt)
         values |= {name: recording.input(name, low.shape) for name, (low, _) in self.inputs.items()}
         moment = Moment(robot, recording, values, loads, self.stance)
         parts = {name: flat(term(moment)) for name, term in self.observations.items()}

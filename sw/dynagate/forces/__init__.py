@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from dynagate.forces.checks import ForceError
 from dynagate.forces.compliant_contact import CompliantContact
-from dynagate.forces.contact import Contact, ContactError, Plane, Point, along, contact_points, corners
+from dynagate.forces.contact import Capsule, Contact, ContactError, Plane, Point, along, contact_points, corners
 from dynagate.forces.damping import Damping
 from dynagate.forces.drag import Drag, DragError
 from dynagate.forces.force import Force, Forces, Now, Wrench
 from dynagate.forces.friction import Friction
+from dynagate.forces.ground import GroundBox, GroundSphere, HeightField
 from dynagate.forces.limits import Limits
 from dynagate.forces.listed import FORCES, as_text, of_text
 from dynagate.forces.servo import Servo, ServoError
@@ -18,6 +19,7 @@ from dynagate.robot import Shape, collision_shapes
 
 __all__ = [
     "FORCES",
+    "Capsule",
     "CompliantContact",
     "Contact",
     "ContactError",
@@ -28,6 +30,9 @@ __all__ = [
     "ForceError",
     "Forces",
     "Friction",
+    "GroundBox",
+    "GroundSphere",
+    "HeightField",
     "Limits",
     "Now",
     "Plane",

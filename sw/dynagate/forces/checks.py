@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from dynagate.base.arguments import Accepted, number, shown
 from dynagate.base.errors import Error
@@ -32,12 +32,15 @@ def check_numbers(force: object, what: str, error: type[Error] = ForceError, **a
 MAKING = {
     "Point": "Point(link, position) with the name of a link, or those of dynagate.forces.contact_points(...)",
     "Plane": "Plane()",
+    "GroundBox": "GroundBox((0.3, 1.0, 0.1))",
 }
 """How to make the objects that forces are made of, for errors."""
 
 
-def check_items(force: object, what: str, error: type[Error], **kinds: type) -> None:
+def check_items(force: object, what: str, error: type[Error], **kinds: Any) -> None:
     """Check parameters of a frozen dataclass that are sequences of objects, and store them as tuples.
+
+    kinds: the class of the objects, or a union of classes, by the name of the parameter.
 
     Raises:
         Error: A parameter is not a sequence, it is empty, or it holds an object of another class.
@@ -45,8 +48,9 @@ def check_items(force: object, what: str, error: type[Error], **kinds: type) -> 
     for name, kind in kinds.items():
         items: Any = getattr(force, name)
         if not (isinstance(items, Sequence) and items and all(isinstance(item, kind) for item in items)):
+            names = [each.__name__ for each in get_args(kind) or (kind,)]
             raise error(
-                f"{what} has {name} {shown(items)}; expected a sequence of one {kind.__name__} or more, such as "
-                f"{MAKING[kind.__name__]}"
+                f"{what} has {name} {shown(items)}; expected a sequence of one {' or '.join(names)} or more, such as "
+                f"{MAKING[names[0]]}"
             )
         object.__setattr__(force, name, tuple(items))

@@ -50,6 +50,11 @@ class Plane:
         object.__setattr__(self, "normal", vector3(normal / math.hypot(*normal)))
         check_numbers(self, "plane", ContactError, offset=FINITE)
 
+    def gap(self, place: Array, radius: float = 0.0) -> tuple[Scalar, Array]:
+        """Return the signed distance of a ball in m, and the unit normal (3,) towards it. place: its center (3,), m."""
+        normal = array(list(self.normal))
+        return normal @ place - (self.offset + radius), normal
+
     @classmethod
     def slope(cls, degrees: float) -> Plane:
         """A plane through the origin that falls along x by this angle."""
@@ -74,6 +79,43 @@ class Point:
         check_numbers(self, what, ContactError, radius=AT_LEAST_ZERO)
         place = numbers(f"{what} is at ", self.position, (3,), FINITE, ContactError)
         object.__setattr__(self, "position", vector3(place))
+
+
+@explained
+@dataclass(frozen=True)
+class Capsule:
+    """A line of a link with a radius, all of which may touch: for rigid contact.
+
+    Args:
+        link: The link's name.
+        begin: First end of the line (3,) in the link's frame, m.
+        end: Other end (3,), m.
+        radius: Radius around the line, m.
+
+    Raises:
+        ContactError: A number is not finite, the ends are equal, or the radius is not above 0.
+    """
+
+    link: str
+    begin: Vector3
+    end: Vector3
+    radius: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.link, str):
+            raise ContactError(f"capsule on link {shown(self.link)}; expected the name of a link")
+        what = f"capsule on link '{self.link}'"
+        check_numbers(self, what, ContactError, radius=ABOVE_ZERO)
+        for name in ("begin", "end"):
+            place = numbers(f"{what} has {name} ", getattr(self, name), (3,), FINITE, ContactError)
+            object.__setattr__(self, name, vector3(place))
+        if self.begin == self.end:
+            raise ContactError(f"{what} has equal ends {self.begin}; expected a Point with this radius")
+
+    @property
+    def balls(self) -> tuple[Point, Point]:
+        """The balls at both ends."""
+        return Point(self.link, self.begin, self.radius), Point(self.link, self.end, self.radius)
 
 
 @explained
@@ -270,7 +312,7 @@ def _place_of_frame(robot: Robot, name: str) -> str:
     return ""
 
 
-def check_points(robot: Robot, points: Sequence[Point], *, balls: bool = False) -> list[int]:
+def check_points(robot: Robot, points: Sequence[Point | Capsule], *, balls: bool = False) -> list[int]:
     """The indices of the points' links. balls: points may have radii. Raises ContactError for a link that the robot has
     not, or a radius."""
     names = {link.name: i for i, link in enumerate(robot.links)}

@@ -13,8 +13,8 @@ from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
 from dynagate.forces.force import check_forces
 from dynagate.forces.options import StepOptions
 from dynagate.integrators.feedback import Feedback, checked_feedback
-from dynagate.integrators.implicit.contact import RigidContact
 from dynagate.integrators.implicit.contact_method import ContactIntegrator
+from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.methods import method_of
 from dynagate.integrators.motion import Integrator
 

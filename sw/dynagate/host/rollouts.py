@@ -43,7 +43,7 @@ from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
 from dynagate.integrators.adjoint import AFTER, FIRST, with_before
 from dynagate.integrators.feedback import Feedback, feedback_inputs, largest_of, reverse_with_feedback, with_feedback
-from dynagate.integrators.implicit.contact import RigidContact
+from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.motion import Integrator, reverse_loop
 from dynagate.native.loop import LoopKernel

@@ -6,7 +6,7 @@ from typing import Any
 
 from dynagate.forces import Contact, Drag, Plane, Point, Servo
 from dynagate.integrators.feedback import JointPD
-from dynagate.integrators.implicit.contact import RigidContact
+from dynagate.integrators.implicit.rigid_contact import RigidContact
 
 __all__ = ["Contact", "Drag", "JointPD", "Plane", "Point", "RigidContact", "Servo"]
 

@@ -27,91 +27,42 @@ that it runs on every backend of `graph.loop.Loop`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, SHARE, check_count, is_number, store_plain_numbers
-from dynagate.base.explained import explained
-from dynagate.base.largest import MAX_ITERATIONS
-from dynagate.base.naming import label, scope
+from dynagate.base.arguments import is_number
+from dynagate.base.naming import scope
 from dynagate.dynamics.constraints.delassus import Delassus
 from dynagate.dynamics.factor import factorize, inwards, outwards
 from dynagate.dynamics.parameters import Overrides
 from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.invertible import check_invertible
-from dynagate.dynamics.recursions.poses import Poses, jacobian_columns, poses
+from dynagate.dynamics.recursions.poses import poses
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
 from dynagate.dynamics.spatial import Array, Scalar, array, is_zero, select, sqrt, zeros
 from dynagate.dynamics.steps.momentum import along_new_axes, displaced, rate_along_held_axes
 from dynagate.dynamics.tree import Tree, tree_of
 from dynagate.forces import Forces
-from dynagate.forces.checks import check_items, check_numbers
-from dynagate.forces.contact import ContactError, Plane, Point, check_points
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import parameter_inputs, typical_sizes
 from dynagate.integrators.adjoint import RESIDUAL, StepEquations
+from dynagate.integrators.implicit.contact_pairs import contact_rows, links_of
+from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.implicit.root_finders import sweeps
 from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
-from dynagate.robot.variable import DEFAULT_GROUND_FRICTION, DEFAULT_GROUND_RESTITUTION, GROUND_FRICTION
+from dynagate.robot.variable import GROUND_FRICTION
 
 CORRECTED = 0.2
 """Share of a depth that a step recovers."""
 
 IMPULSE, LIFT = "impulse", "lift"
 """The fields of `Trajectories` that have the impulses r, and s."""
-
-
-@explained
-@dataclass(frozen=True)
-class RigidContact:
-    """Rigid ground with dry friction, which points of links touch, press and leave.
-
-    Args:
-        points: Points that may touch.
-        planes: Planes of obstacles; the ground unless given.
-        friction: Friction coefficient μ of Coulomb's law, in all directions and at rest. The variable parameter
-            "ground.friction" of a robot replaces it.
-        compliance: c in 1/kg. A point yields with a velocity of c times its impulse, which shares a load among points
-            that could carry it in many ways.
-        tolerance: Largest change of a point's velocity by the last sweep, m/s.
-        sweeps: Largest number of sweeps in a step.
-        restitution: Normal velocity of a point after an impact, as a share of the closing speed before it, from 0 to 1.
-            The variable parameter "ground.restitution" of a robot replaces it.
-        bounce_speed: Closing speed, m/s, up to which a point does not bounce.
-
-    Raises:
-        ContactError: There are no points or planes, or a number is negative or not finite.
-    """
-
-    points: Sequence[Point]
-    planes: Sequence[Plane] = (Plane(),)
-    friction: float = DEFAULT_GROUND_FRICTION
-    compliance: float = 1e-6
-    tolerance: float = 1e-7
-    sweeps: int = 400
-    restitution: float = DEFAULT_GROUND_RESTITUTION
-    bounce_speed: float = 0.1
-
-    def __post_init__(self) -> None:
-        store_plain_numbers(self)
-        what = "rigid contact"
-        check_items(self, what, ContactError, points=Point, planes=Plane)
-        ranges = {"friction": AT_LEAST_ZERO, "compliance": AT_LEAST_ZERO, "tolerance": ABOVE_ZERO}
-        ranges |= {"restitution": SHARE, "bounce_speed": AT_LEAST_ZERO}
-        check_numbers(self, what, ContactError, **ranges)
-        check_count(f"{what} has sweeps", self.sweeps, MAX_ITERATIONS, failure=ContactError)
-
-    @property
-    def pairs(self) -> int:
-        """Points times planes: three impulses each."""
-        return len(self.points) * len(self.planes)
 
 
 def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, every: int = 1) -> Loop:
@@ -138,7 +89,7 @@ def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, e
     """
     robot.check_uncoupled("a step with rigid contact")
     check_invertible(Tree(options.in_step(robot)))
-    links = check_points(robot, contact.points, balls=True)
+    links = links_of(robot, contact)
     return Loop(
         f"contact{f'_every_{every}' if every > 1 else ''}",
         robot.name,
@@ -153,17 +104,6 @@ def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, e
         kept=("q_next", "qd_next", "swept", "lifted", "counted", "failed_next"),
         every=every,
     )
-
-
-@explained
-def axes_of(plane: Plane) -> np.ndarray:
-    """Rows (3, 3): the plane's normal and two tangents, in base axes."""
-    normal = np.array(plane.normal)
-    first = np.zeros(3)
-    first[np.argmin(np.abs(normal))] = 1.0
-    tangent = np.cross(normal, first)
-    tangent /= np.linalg.norm(tangent)
-    return np.stack([normal, tangent, np.cross(normal, tangent)]) + 0.0
 
 
 class _Meeting(NamedTuple):
@@ -182,7 +122,7 @@ class _Meeting(NamedTuple):
     recovery: Array
 
 
-def _meeting(step: StepRecording, contact: RigidContact, links: Sequence[int], *, margin: float = 0.0) -> _Meeting:
+def _meeting(step: StepRecording, contact: RigidContact, links: dict[str, int], *, margin: float = 0.0) -> _Meeting:
     """Record a state to what a step solves. A gap of up to `margin` in m counts as no gap."""
     robot = step.options.in_step(step.robot)
     q, qd, dt = step.q, step.qd, step.dt
@@ -193,7 +133,7 @@ def _meeting(step: StepRecording, contact: RigidContact, links: Sequence[int], *
     with scope("solve"):
         pushed = inwards(tree, factor, [t - b for t, b in zip(tau, bias, strict=True)])
         free = qd + rate_along_held_axes(robot, qd, array(outwards(tree, factor, pushed))) * dt
-    jacobian, gaps = _rows(tree, contact, links, poses(tree, list(q), "base"))
+    jacobian, gaps = contact_rows(tree, contact, links, poses(tree, list(q), "base"))
     response = Delassus(tree, factor, jacobian)
     answer, w = response.answers(), response.matrix()
     with scope("delassus"):
@@ -225,30 +165,12 @@ def _leaving(restitution: Scalar, least: float, speed: Scalar, height: Scalar) -
     return select(height, 0.0, select(speed - least, restitution * speed, 0.0))
 
 
-def _begin(robot: Robot, contact: RigidContact, links: Sequence[int], options: StepOptions) -> Graph:
+def _begin(robot: Robot, contact: RigidContact, links: dict[str, int], options: StepOptions) -> Graph:
     """Record q, qd, tau, inputs of forces and variable parameters to what the sweeps take."""
     step = StepRecording(robot, options, "begin_contact")
     meeting = _meeting(step, contact, links)
     inverse = _inverse_steepness(meeting.w)
     return step.graph({**meeting._asdict(), "inverse": inverse, "s": zeros(contact.pairs), "count": zeros()})
-
-
-def _rows(tree: Tree, contact: RigidContact, links: Sequence[int], where: Poses) -> tuple[Array, list[Scalar]]:
-    """J (3 pairs, nv) in axes of the planes, and the gaps of the pairs in m."""
-    result, gaps = zeros(3 * contact.pairs, tree.nv), []
-    place = 0
-    for point, link in zip(contact.points, links, strict=True):
-        with scope("constraint", f"link{link}"):
-            at = where.position[link] + where.rotation[link] @ tree.point(link, point.position)
-            _, columns = jacobian_columns(tree, link, at, where)
-            for plane in contact.planes:
-                axes = array(axes_of(plane))
-                if point.radius:
-                    _, columns = jacobian_columns(tree, link, at - axes[0] * point.radius, where)
-                result[place : place + 3] = axes @ columns
-                gaps.append(label(axes[0] @ at - (plane.offset + point.radius), "gap"))
-                place += 3
-    return result, gaps
 
 
 def _inverse_steepness(w: Array) -> Array:
@@ -325,7 +247,7 @@ def contact_equations(robot: Robot, contact: RigidContact, options: StepOptions)
     step = StepRecording(robot, options, "contact_step", far=True)
     pairs, mass = contact.pairs, sum(link.mass for link in robot.links)
     r, s = step.recording.input(IMPULSE, (3 * pairs,)), step.recording.input(LIFT, (pairs,))
-    links = check_points(robot, contact.points, balls=True)
+    links = links_of(robot, contact)
     meeting = _meeting(step, contact, links, margin=contact.tolerance * options.dt)
     loads = r.copy()
     for n in range(0, 3 * pairs, 3):

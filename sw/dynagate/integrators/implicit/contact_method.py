@@ -10,7 +10,8 @@ from dynagate.base.errors import ArgumentError
 from dynagate.forces.checks import MAKING
 from dynagate.forces.options import StepOptions
 from dynagate.integrators.adjoint import StepEquations
-from dynagate.integrators.implicit.contact import IMPULSE, LIFT, RigidContact, contact_equations, contact_loop
+from dynagate.integrators.implicit.contact import IMPULSE, LIFT, contact_equations, contact_loop
+from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.motion import Integrator, Motion
 from dynagate.robot import Robot
 
