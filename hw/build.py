@@ -28,6 +28,7 @@ from dynagate.fixedpoint.proof.certificate import certified
 from dynagate.fixedpoint.proof.error_bounds import beside
 from dynagate.fixedpoint.wordlength.goal import Goal
 from dynagate.fixedpoint.wordlength.optimize import optimize
+from dynagate.fixedpoint.wordlength.sampled_errors import SampledErrors, sampled_errors
 from dynagate.forces import Force
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
@@ -40,6 +41,7 @@ from dynagate.hw.boards.scripts import OUT_OF_CONTEXT, out_of_context
 from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.bodies.pipeline_datasheet import datasheet
 from dynagate.hw.designs import BuildError, Contents, Design, in_folder
+from dynagate.hw.format_warnings import warn_of_errors, warn_of_placeholders
 from dynagate.hw.options import DEFAULT_FOLDER
 from dynagate.hw.plan.cost import lookup_tables
 from dynagate.hw.plan.plan import Plan, plan
@@ -226,7 +228,12 @@ def build_request(
     graph = graph_of(robot, request.function, request.algorithm)
     if request.algorithm.variable_dt:
         region = replace(region, dt=request.algorithm.dt)
+    warn_of_placeholders(region)
     formatted, chosen = _formatted(request, graph, region, progress)
+    errors = None
+    if request.goal is None:
+        errors = sampled_errors(formatted, region)
+        warn_of_errors(f"{robot.name} {graph.name}", errors)
     formats = text_of_formats(described((formatted,), options))
     if request.certificate:
         progress("bounding the errors of results")
@@ -241,7 +248,7 @@ def build_request(
     what = untrusted.shortened(graph.name).replace(",", "+")
     name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
     result = Design(Path(folder) / name, robot, region, design, Pipeline(planned))
-    return in_folder(result, (FORMATS, *OUT_OF_CONTEXT), lambda: _contents(result, formats, progress))
+    return in_folder(result, (FORMATS, *OUT_OF_CONTEXT), lambda: _contents(result, formats, errors, progress))
 
 
 def _formatted(
@@ -279,7 +286,7 @@ def _numbers(graph: Graph, axi: Axi | None) -> dict[str, str]:
     return {name: number for name, number in types.items() if number is not None}
 
 
-def _contents(result: Design[Pipeline], formats: str, progress: Progress) -> Contents:
+def _contents(result: Design[Pipeline], formats: str, errors: SampledErrors | None, progress: Progress) -> Contents:
     """Return the files of a design: its Verilog, its benches and what synthesizes it."""
     from dynagate.hw.rtl.datapath import Datapath
 
@@ -288,7 +295,7 @@ def _contents(result: Design[Pipeline], formats: str, progress: Progress) -> Con
     progress("vectors and benches")
     bench = bench_files(result.design, top.late, vectors(result))
     kept = {**verilog, LIST: list_text(verilog), **bench, FORMATS: formats}
-    return Contents(kept, datasheet(result, top.late), _alone(result, verilog))
+    return Contents(kept, datasheet(result, top.late, errors), _alone(result, verilog))
 
 
 def _alone(result: Design[Pipeline], verilog: Mapping[str, str]) -> dict[str, str]:

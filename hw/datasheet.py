@@ -9,7 +9,9 @@ from typing import Any
 from dynagate.design.design import ChosenFormats, Register
 from dynagate.fixedpoint.proof.certificate import Certificate
 from dynagate.fixedpoint.proof.error_bounds import CheckedBounds
+from dynagate.fixedpoint.wordlength.sampled_errors import STATES, SampledErrors
 from dynagate.graph.certificate import CERTIFICATE
+from dynagate.graph.region import KINDS
 
 DATASHEET = "datasheet.md"
 """Name of its file in a design's folder."""
@@ -50,6 +52,23 @@ def proved_rows(formats: ChosenFormats) -> list[Row]:
         return []
     proved = CheckedBounds.of_dict(formats.proved)
     return [*((name, block.text()) for name, block in proved.blocks.items()), ("ranges", proved.text())]
+
+
+def sampled_error_rows(errors: SampledErrors) -> list[tuple[str, ...]]:
+    """Return, for each output, its name, its largest value in the region, and its largest error by kind of states.
+
+    Errors are absolute, in the units of the output; the share of the largest value is in parentheses.
+    """
+    first = errors.outputs[KINDS[0]]
+    rows: list[tuple[str, ...]] = [
+        (
+            f"`{name}`",
+            f"{first[name].largest:.3g}",
+            *(f"{errors.outputs[kind][name].error:.1e} ({errors.outputs[kind][name].share:.1g})" for kind in KINDS),
+        )
+        for name in first
+    ]
+    return [*rows, ("states that overflow", "", *(f"{errors.overflows[kind]} of {STATES}" for kind in KINDS))]
 
 
 def register_table(registers: Mapping[str, Register]) -> str:

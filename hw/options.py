@@ -1,4 +1,7 @@
-"""How a design is to be made, whatever it computes: what a request and the device "sim" have in common."""
+"""Options that determine the hardware of a design, whatever function it computes.
+
+`DesignRequest` and the device "sim" share them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from dynagate.hw.rtl.axi import Axi
 
 MOST_SAMPLES_PER_RUN, MOST_ITERATIONS = 4, 16
-"""Largest number of samples that a program computes in lanes: of a function, and of a solver."""
+"""Largest number of samples that a program computes in lanes: for a function, and for a solver."""
 INTERVAL = "Start one sample in this many cycles."
 """Help of the option for the initiation interval."""
 DEFAULT_FOLDER = Path("build") / "designs"
@@ -29,27 +32,26 @@ DEFAULT_FOLDER = Path("build") / "designs"
 
 @dataclass(frozen=True)
 class DesignOptions:
-    """ii: a new sample may enter every this many cycles, 1 to `schedule.LONGEST_INTERVAL`.
-    policy: word length and binary points (24 bits by default). With proved ranges no state of the region overflows.
-    goal: an accuracy, for which word lengths of least cost are found instead, with the policy's samples.
-    formats: a file of formats instead, as each folder of a design has one; a policy with proved ranges has them proved.
-    axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
-    them. region: the states the formats are for (inside the URDF's limits by default).
-    certificate: forward dynamics has an output "certificate", a bound of the error of each q̈.
-    samples_per_run: samples that a program computes in one run, 1 to 4, where one leaves units idle. They share a
-    flag.
-    words: what the streams of a program's core carry, "float32", or "fixed" for integers, the default.
-    """
+    """Options of a design's hardware and number formats."""
 
     ii: int = option(INTERVAL, 8, unit="CYCLES", most=LONGEST_INTERVAL)
+    """Initiation interval: cycles from one sample to the next, 1 to `schedule.LONGEST_INTERVAL`."""
     policy: Policy | None = None
+    """Word length and binary points; 24 bits unless given. With proved ranges, no state of the region overflows."""
     goal: Goal | None = None
+    """Accuracy for which the cheapest word lengths are found, instead of one word length for all numbers."""
     formats: str | os.PathLike[str] | None = option("Read the formats from this file.", None, unit="FILE")
+    """File of formats to use instead, such as `formats.json` of another design's folder."""
     axi: Axi | None = None
+    """AXI4-Stream and AXI4-Lite interfaces around the datapath; None for the datapath without them."""
     budget: Budget | None = None
+    """Resource limits that the design must not exceed."""
     stages: Stages | None = None
+    """Register stages in addition to the fewest, for targets with slow multipliers or adders."""
     region: Region | None = None
+    """Operating region that the formats are for; unless given, inside the limits of the robot's file."""
     certificate: bool = option("Add an output of forward dynamics that bounds the error of each result.", False)
+    """Add the output "certificate" to forward dynamics, which bounds the error of each q̈."""
     samples_per_run: int = option(
         f"Compute this many samples in lanes, with --units: 1 to {MOST_SAMPLES_PER_RUN}, or 1 to {MOST_ITERATIONS} "
         "with --function mppi, whose default is the number with the fewest cycles.",
@@ -57,8 +59,10 @@ class DesignOptions:
         unit="SAMPLES",
         most=MOST_ITERATIONS,
     )
+    """Number of samples that a program computes in one run, in lanes. These samples share an overflow flag."""
     words: str | None = option(
         f"Send this number format in the AXI streams.  [default: {FLOAT32}; with --units, {FIXED}]",
         None,
         choices=WORDS,
     )
+    """Number format of a program's AXI streams: "float32", or "fixed" for integers."""

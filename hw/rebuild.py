@@ -1,4 +1,4 @@
-"""A built design again from its folder."""
+"""Rebuild a design from its folder."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dynagate.hw.designs import Design
 def rebuild(
     path: str | PathLike[str], progress: Progress = quiet, *, record: DesignRecord[Any] | None = None
 ) -> Design[Any]:
-    """Return the design of a folder, as `dynagate.build` returned it. It is scheduled again.
+    """Schedule the design of a folder again and return it, as `dynagate.build` returned it.
 
     Args:
         path: Path of the folder, or of design.json in it.
         progress: Function that receives a line of text before each slow stage.
-        record: The record of the folder, if it is read already.
+        record: Record of the folder, if it was read before.
 
     Raises:
-        DesignError: The design is damaged, another version of dynagate built it, or its record does not hold all that
-            the design was built with: its schedule differs, or it is a solver's program.
+        DesignError: The design is damaged, another version of dynagate built it, its schedule differs, or it is a
+            solver's program, whose record does not hold all inputs of the build.
     """
     place = Path(path)
     progress(f"reading {place}")

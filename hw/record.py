@@ -1,4 +1,4 @@
-"""The record of a design that is built now: what every body has, around the fields of one."""
+"""Make the record of a new design: the fields that all bodies share, around those of one body."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def record_of(
     stream: Sides[Stream],
     axi: AxiStreams | None = None,
 ) -> DesignRecord[KnownBody]:
-    """Return the record of a design, with its hash, which covers the generator's source too.
+    """Return the record of a design with its hash, which covers the generator's source too.
 
     Args:
-        body: What its kind of hardware has.
-        region: The robot, and the states that the formats are for.
-        function: Full name of the function; of several functions, with commas between them.
+        body: Description of its hardware.
+        region: Robot, and the states that the formats are for.
+        function: Full name of the function; for several functions, their names separated by commas.
         options: Options of the algorithm that differ from their defaults.
         formats: How the formats were chosen.
         latency: Cycles from a sample to its results.

@@ -1,4 +1,4 @@
-"""The request for a design as one object."""
+"""The request for a design: a robot, a function and all options."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ from dynagate.robot.checked import robot_of
 
 @dataclass(frozen=True)
 class _Computed:
-    """The first fields of a request: the robot and the function."""
+    """First fields of a request."""
 
     robot: Robot
+    """Robot, its name or its path."""
     function: str
+    """Name of the function; several are separated by commas."""
 
 
 @explained
 @dataclass(frozen=True)
 class DesignRequest(DesignOptions, _Computed):
-    """All options of `dynagate.build` except the folder of the design. Raises ValueError.
+    """Everything that `dynagate.build` needs except the folder of the design.
 
-    robot, function: the function of a robot, which is an object, a name or a path; several functions are separated by
-    commas. ii, samples_per_run, words, policy, goal, formats, axi, budget, stages, region, certificate: as in
-    `DesignOptions`. algorithm: the algorithm's options.
+    Raises:
+        ArgumentError: An option does not fit the function, or two options contradict each other.
     """
 
     algorithm: AlgorithmOptions = DEFAULTS
+    """Options of the algorithm."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "robot", robot_of(self.robot))

@@ -12,27 +12,38 @@ from dynagate.design.latency import around, stream_cycles
 from dynagate.design.words import number_of
 from dynagate.fixedpoint.proof.error_bounds import CheckedBounds
 from dynagate.fixedpoint.wordlength.confidence import Statement
+from dynagate.fixedpoint.wordlength.sampled_errors import STATES, SampledErrors
 from dynagate.graph.region import KINDS, REST
-from dynagate.hw.datasheet import DATASHEET, Datasheet, Row, certificate_rows, proved_rows, register_table, table
+from dynagate.hw.datasheet import (
+    DATASHEET,
+    Datasheet,
+    Row,
+    certificate_rows,
+    proved_rows,
+    register_table,
+    sampled_error_rows,
+    table,
+)
 from dynagate.hw.plan.timeline import pass_lines
 from dynagate.hw.units.table import HARDWARE, Own
 from dynagate.hw.vectors.built import BuiltDatapath
 from dynagate.integrators.limits import limits_text
 
 
-def datasheet(built: BuiltDatapath, late: Sequence[int]) -> Datasheet:
-    """Return the datasheet. Everything comes from the build itself: only the statement on accuracy is measured.
+def datasheet(built: BuiltDatapath, late: Sequence[int], errors: SampledErrors | None = None) -> Datasheet:
+    """Return the datasheet. Everything comes from the build itself: only accuracy is measured.
 
     Args:
         built: The design.
         late: Cycles by which the overflow bits of a sample follow its values, for each function.
+        errors: Errors in sampled states, of a design without a statement on its accuracy.
     """
     rows = _facts(built) + certificate_rows(built.design.formats)
     if (axi := built.design.axi) is not None:
         rows.append((_with_streams(axi), streams_text(built, late)))
     sections = [_interfaces(built), _ring(built), _blocks(built), _pipeline(built), _units(built)]
     title = f"{plain_text(built.robot.name)}: {built.graph.name}"
-    return Datasheet(title, rows, [*sections, _accuracy(built), _proved(built)])
+    return Datasheet(title, rows, [*sections, _accuracy(built, errors), _proved(built)])
 
 
 def summary(built: BuiltDatapath) -> str:
@@ -185,10 +196,10 @@ def _units(built: BuiltDatapath) -> str:
     )
 
 
-def _accuracy(built: BuiltDatapath) -> str:
+def _accuracy(built: BuiltDatapath, errors: SampledErrors | None) -> str:
     content = built.design.formats.statement
     if content is None:
-        return ""
+        return "" if errors is None else _sampled(errors)
     statement = Statement.of_dict(content)
     samples = [statement.samples[kind] for kind in KINDS]
     rows: list[tuple[Any, ...]] = [
@@ -202,6 +213,15 @@ def _accuracy(built: BuiltDatapath) -> str:
     number = None if axi is None else number_of(axi.word)
     rounding = "" if number is None else f" Results are rounded to {number}, as the streams carry them."
     return f"## Accuracy\n\n{statement.text()}{rounding}\n\n" + table(header, rows)
+
+
+def _sampled(errors: SampledErrors) -> str:
+    header = ("output", "largest value", "error in the region", "at its limits", f"near rest ({REST:.0%} of speed)")
+    return (
+        f"## Accuracy\n\nLargest errors of the integers against float64 in {STATES} states of each kind, without those "
+        "that overflow. Errors are absolute, of the worst entry, with their share of the largest value of that kind in "
+        "parentheses. A design with an accuracy goal (`--error`) states errors with a confidence instead.\n\n"
+    ) + table(header, sampled_error_rows(errors))
 
 
 def _proved(built: BuiltDatapath) -> str:

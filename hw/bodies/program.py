@@ -24,10 +24,13 @@ from dynagate.fixedpoint.models.loops import FormattedLoop
 from dynagate.fixedpoint.proof.error_bounds import beside
 from dynagate.fixedpoint.wordlength.confidence import state
 from dynagate.fixedpoint.wordlength.goal import Goal
+from dynagate.fixedpoint.wordlength.sampled_errors import SampledErrors, sampled_errors
 from dynagate.graph.region import Region
+from dynagate.graph.steps import GRAPH
 from dynagate.hw.bodies.program_datasheet import datasheet
 from dynagate.hw.bodies.scheduled_program import ScheduledProgram
 from dynagate.hw.designs import BuildError, Contents, Design, in_folder
+from dynagate.hw.format_warnings import warn_of_errors, warn_of_placeholders
 from dynagate.hw.options import MOST_ITERATIONS
 from dynagate.hw.processor.compiled import CompiledProgram, compiled_program
 from dynagate.hw.processor.compiler.batched_iterations import batched_iterations, counts
@@ -74,6 +77,7 @@ def build_program(
     storage.check_folder(folder, BuildError, "programs")
     policy = request_policy(request, spec)
     region = (request.region or Region.of(request.robot)).of_robot(request.robot)
+    warn_of_placeholders(region)
     progress(f"tracing {request.robot.name} {request.function}")
     if request.goal is None:
         file = None if request.formats is None else FormatsFile.read(request.formats)
@@ -99,6 +103,7 @@ def build_program(
         _Bench(spec.with_shell(scheduled.core), drawn),
         request.samples_per_run,
         progress,
+        errors=None if request.goal is not None else _errors(scheduled, region),
     )
 
 
@@ -216,6 +221,7 @@ def _built(
     bench: _Bench | None = None,
     samples: int = 1,
     progress: Progress = quiet,
+    errors: SampledErrors | None = None,
 ) -> Design[ScheduledProgram]:
     """In its folder, unless it is there. samples: in one run."""
     robot, scheduled, words = region.robot, compiled.schedule, messages(compiled.schedule)
@@ -230,9 +236,23 @@ def _built(
     def contents() -> Contents:
         files = {} if bench is None else _bench_files(design, words, bench, progress)
         kept = {**files, FORMATS: text_of(compiled.formats)}
-        return Contents(kept, datasheet(result), binaries={PROGRAM: words_bytes(words)})
+        return Contents(kept, datasheet(result, errors), binaries={PROGRAM: words_bytes(words)})
 
     return in_folder(result, (FORMATS,), contents)
+
+
+def _errors(scheduled: ProgramSchedule, region: Region) -> SampledErrors | None:
+    """Measure the errors of a program of one function in sampled states, and warn if they are large.
+
+    A program with loops has none: its formats come from problems, not from states.
+    """
+    functions = scheduled.instructions.functions
+    if len(functions) != 1 or functions[0].kind != GRAPH:
+        return None
+    (formatted,) = functions[0].graphs()
+    errors = sampled_errors(formatted, region)
+    warn_of_errors(f"{region.robot.name} {formatted.graph.name}", errors)
+    return errors
 
 
 def _accurate(

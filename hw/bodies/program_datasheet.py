@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from dynagate.base import untrusted
 from dynagate.fixedpoint.wordlength.confidence import WHICH, Statement
-from dynagate.hw.datasheet import Datasheet, certificate_rows, proved_rows
+from dynagate.fixedpoint.wordlength.sampled_errors import STATES, SampledErrors
+from dynagate.graph.region import KINDS
+from dynagate.hw.datasheet import Datasheet, certificate_rows, proved_rows, sampled_error_rows
 from dynagate.integrators.limits import limits_text
 
 if TYPE_CHECKING:
@@ -29,8 +31,23 @@ def _at_least(scheduled: ProgramSchedule) -> str:
     return f" where each loop takes one turn, {scheduled.longest} cycles at most"
 
 
-def datasheet(built: Design[ScheduledProgram]) -> Datasheet:
-    """Return the datasheet of a program: what it takes on its core."""
+def _sampled_rows(errors: SampledErrors) -> list[tuple[str, str]]:
+    """Return the largest error of each output, and how many states overflow."""
+    rows = []
+    for name, largest, *by_kind in sampled_error_rows(errors)[:-1]:
+        texts = ", ".join(f"{text} in {WHICH[kind]}" for kind, text in zip(KINDS, by_kind, strict=True))
+        rows.append((f"largest error of {name}", f"{texts}; its largest value is {largest}"))
+    lost = ", ".join(f"{errors.overflows[kind]} of {STATES} {WHICH[kind]}" for kind in KINDS)
+    return [*rows, ("overflow", lost)]
+
+
+def datasheet(built: Design[ScheduledProgram], errors: SampledErrors | None = None) -> Datasheet:
+    """Return the datasheet of a program: its cycles, its size on the core, and its errors.
+
+    Args:
+        built: The program.
+        errors: Errors in sampled states, of a program without a statement on its accuracy.
+    """
     scheduled, design, body = built.hardware.schedule, built.design, built.design.body
     core = scheduled.core
     depths = ", ".join(map(str, scheduled.depths[:-1]))
@@ -68,6 +85,8 @@ def datasheet(built: Design[ScheduledProgram]) -> Datasheet:
         rows += [
             (f"largest error in {WHICH[kind]}", f"{each.worst[0]:.1e}") for kind, each in statement.samples.items()
         ]
+    elif errors is not None:
+        rows += _sampled_rows(errors)
     rows += proved_rows(design.formats) + certificate_rows(design.formats)
     title = f"{untrusted.plain_text(built.robot.name)} {design.function} on {core.units} units"
     return Datasheet(title, rows, [f"program {design.hash:.16}, core {body.core_hash:.16}"])

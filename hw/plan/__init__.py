@@ -1,1 +1,1 @@
-"""Schedules: what each operation costs, when it starts, and which unit and register it takes."""
+"""Plan a pipelined datapath: the cost of each operation, its start cycle, its unit and its registers."""

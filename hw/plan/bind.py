@@ -1,4 +1,4 @@
-"""Binding: which unit of its class executes each operation, so that operand multiplexers have few inputs."""
+"""Bind operations to units of their class, so that the multiplexers in front of the units have few inputs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,30 @@ from dataclasses import dataclass
 from dynagate.hw.plan.schedule import Schedule, ScheduleError
 
 Sources = Callable[[int], tuple[Hashable, ...]]
-"""The registers or wires that an operation reads at its start, one per operand port."""
+"""Function from an operation to the registers or wires that it reads at its start, one per operand port."""
 
 
 @dataclass(frozen=True)
 class Binding:
-    """unit: operation -> (resource class, instance). mux_inputs: different sources, summed over all operand ports."""
+    """The unit that executes each operation of a schedule."""
 
     unit: dict[int, tuple[str, int]]
+    """Resource class and instance, by operation."""
     mux_inputs: int
+    """Number of different sources, summed over all operand ports of all units."""
 
     def operations_of(self, schedule: Schedule) -> dict[tuple[str, int], dict[int, int]]:
-        """(resource class, instance) -> slot -> operation. Raises ScheduleError: two operations share unit and slot."""
+        """Group the operations by unit and slot.
+
+        Args:
+            schedule: Schedule that was bound.
+
+        Returns:
+            Operation in each slot (start cycle modulo the initiation interval), by resource class and instance.
+
+        Raises:
+            ScheduleError: Two operations share a unit and a slot.
+        """
         result: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         for i, unit in self.unit.items():
             slot = schedule.start[i] % schedule.problem.ii
@@ -31,8 +43,15 @@ class Binding:
 
 
 def bind(schedule: Schedule, sources: Sources) -> Binding:
-    """Bind operations in order of their starts: each to the free instance whose operand ports already read most of its
-    sources, of equals to the first."""
+    """Bind operations in the order of their starts.
+
+    An operation gets the free instance whose operand ports already read the most of its sources; among equals, the
+    first.
+
+    Args:
+        schedule: Verified schedule.
+        sources: Function that returns the sources of an operation.
+    """
     problem = schedule.problem
     unit: dict[int, tuple[str, int]] = {}
     taken: dict[tuple[str, int], set[int]] = defaultdict(set)  # (class, slot) -> instances in use

@@ -19,19 +19,23 @@ from dynagate.hw.units.rescale import rounding_constant
 from dynagate.hw.units.table import ELEMENTARY
 
 PER_MULTIPLEXER = 0.67
-"""Tables for each bit of a two-way multiplexer of the trees by slot, measured: four ways fit into one, not always."""
+"""Lookup tables per bit of a two-way multiplexer, as measured in netlists. One table holds up to four ways."""
 COMPARED = 5
-"""Bits that a table compares with each other, and passes on."""
+"""Number of guard bits that one lookup table compares."""
 BUFFER_BITS, BUFFER_DEPTH, BUFFER_TABLES = 14, 32, 8
-"""A RAM32M16: what the output buffer is made of."""
+"""Bits and words of a RAM32M16, of which the output FIFO consists, and its number of lookup tables."""
 
 
 REGISTERS_TABLES = 330
-"""Lookup tables of the registers behind AXI4-Lite, counters included."""
+"""Lookup tables of the AXI4-Lite registers and their counters."""
 
 
 def lookup_tables(plan: Plan) -> Counter[str]:
-    """Estimated lookup tables, by what they are for: sums, multiplexers, overflow, units and the buffer of outputs."""
+    """Estimate the lookup tables of a datapath.
+
+    Returns:
+        Number of 6-input lookup tables by purpose: sums, multiplexers, overflow, units, and the output buffer.
+    """
     formatted = plan.formatted
     formats = formatted.formats
     shared = plan.binding.unit
@@ -69,10 +73,16 @@ def lookup_tables(plan: Plan) -> Counter[str]:
 
 
 def shell_tables(plan: Plan, width: int) -> Counter[str]:
-    """Estimated lookup tables of the AXI shell around a plan, and of its ring, by what they are for. width: of the
-    streams, whose words are float32.
+    """Estimate the lookup tables of the AXI shell around a datapath, and of its ring.
 
-    Converters, multiplexers and the rest are fitted to Yosys' netlists of shells of 64 and 128 bits for UltraScale+.
+    The terms for converters and multiplexers are fitted to Yosys netlists of shells of 64 and 128 bits for UltraScale+.
+
+    Args:
+        plan: Plan of the datapath.
+        width: Bits of the streams, whose words are float32.
+
+    Returns:
+        Number of lookup tables by purpose.
     """
     graph, formats, lanes = plan.formatted.graph, plan.formatted.formats, width // WORD
     source = [formats[i].width for i in graph.input_nodes]
@@ -90,22 +100,23 @@ def shell_tables(plan: Plan, width: int) -> Counter[str]:
 
 
 def _buffer(bits: int) -> int:
-    """Tables of a FIFO of up to BUFFER_DEPTH words."""
+    """Return the lookup tables of a FIFO of up to BUFFER_DEPTH words of this many bits."""
     return math.ceil(bits / BUFFER_BITS) * BUFFER_TABLES
 
 
 def _sum_width(read: tuple[Operand, ...], frac: int) -> tuple[int, int]:
-    """Bits of an exact sum, and how many of them are below a result with this many fraction bits."""
+    """Return the bits of an exact sum, and how many of them lie below the last fraction bit of the result."""
     finest = max(o.format.frac for o in read)
     return max(o.format.width + finest - o.format.frac for o in read) + 1, max(finest - frac, 0)
 
 
 def _compared(bits: int) -> int:
+    """Return the lookup tables that compare this many guard bits."""
     return math.ceil(bits / COMPARED) if bits > 1 else 0
 
 
 def _multiplexed(plan: Plan, nodes: Mapping[int, int]) -> int:
-    """Tables of the multiplexers in front of one unit. nodes: by slot."""
+    """Return the lookup tables of the multiplexers in front of one unit. nodes: operation by slot."""
     ways = 0
     for port in range(2):
         sources: dict[int, Hashable] = {}
@@ -123,7 +134,7 @@ def _multiplexed(plan: Plan, nodes: Mapping[int, int]) -> int:
 
 
 def _two_way(sources: Mapping[int, Hashable], ii: int) -> int:
-    """Two-way multiplexers of the tree that chooses by slot, as `datapath` makes it."""
+    """Return the number of two-way multiplexers of the tree by slot that the datapath builds for one operand."""
     level: list[Hashable] = [sources.get(slot, sources[min(sources)]) for slot in range(ii)]
     count = 0
     while len(level) > 1:
@@ -134,20 +145,20 @@ def _two_way(sources: Mapping[int, Hashable], ii: int) -> int:
 
 
 class BudgetError(Error, ValueError):
-    """A plan takes more than was allowed; the text says what takes most of it."""
+    """A plan exceeds the resource budget; the text lists what takes most of the resource."""
 
 
 @explained
 @dataclass(frozen=True)
 class Budget:
-    """Upper limits for the resources of a plan; None means no limit.
-
-    dsp: DSP48E2 blocks. lut: lookup tables, estimated. register_bits: bits of registers between units.
-    """
+    """Upper limits for the resources of a datapath; None means no limit."""
 
     dsp: int | None = None
+    """DSP48E2 blocks."""
     lut: int | None = None
+    """6-input lookup tables, as estimated by `lookup_tables`."""
     register_bits: int | None = None
+    """Bits of the delay lines between units."""
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)
@@ -157,7 +168,11 @@ class Budget:
                 check_count(limit.name, value, 2**63, 0)
 
     def check(self, planned: Plan) -> None:
-        """Raises BudgetError: the planned datapath takes more, and what most of it goes to."""
+        """Check a plan against the budget.
+
+        Raises:
+            BudgetError: The datapath exceeds a limit. The text lists what takes most of that resource.
+        """
         limits = planned.schedule.problem.limits
         way_out = f"a larger interval than {planned.ii} or a larger error takes fewer"
         if self.dsp is not None and planned.dsp_blocks() > self.dsp:

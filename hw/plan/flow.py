@@ -1,8 +1,8 @@
-"""Flow control of a free-running pipeline: when a sample may enter, where it is, and where it waits at the end.
+"""Flow control of a pipeline that never stalls: when a sample may enter, where it is, and how its result leaves.
 
-The pipeline itself never waits. A sample enters in slot 0 when the output FIFOs are sure to have room for it: credit is
-what is left of their depth. A pipeline of several functions has an end for each, in the cycle in which its outputs are
-there. The results of one function come out in order; of several the ends that have some take turns.
+A sample enters in slot 0 if the output FIFOs are sure to have space for its result. This space minus the samples in the
+pipeline is the credit. A pipeline of several functions has one end for each function, with a FIFO of its own. The
+results of one function leave in order; a round-robin arbiter chooses among the functions.
 """
 
 from __future__ import annotations
@@ -17,39 +17,45 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 FIFO_LATENCY = 4
-"""Cycles from a write into the output FIFO until its credit can be back at the input."""
+"""Cycles from a write into the output FIFO until the credit of that entry is available at the input."""
 LATEST = 16
-"""Cycles by which overflow bits follow their sample's values, at most."""
+"""Largest number of cycles by which the overflow bits of a sample follow its values."""
 
 
 def most_under_way(latency: int, ii: int) -> int:
-    """Samples that have entered a pipeline and that nobody has taken, at most."""
+    """Return the largest number of samples between acceptance and the output handshake.
+
+    Args:
+        latency: Cycles from acceptance to the last overflow bit.
+        ii: Initiation interval in cycles.
+    """
     return math.ceil((latency + FIFO_LATENCY) / ii) + 1 + (ii == 1)
 
 
 class FunctionEnd(NamedTuple):
-    """The end of a function in the pipeline: `values` bits leave in cycle `latency` of a sample, and `flags` bits
-    `late` cycles later.
-    """
+    """End of one function in the pipeline, where its results enter a FIFO."""
 
     latency: int
+    """Cycle of a sample, counted from its acceptance, in which the values are delivered."""
     late: int
+    """Cycles from the values to the overflow bits of the same sample."""
     values: int
+    """Width of the values in bits."""
     flags: int
+    """Number of overflow bits."""
 
 
 class EndRegisters(NamedTuple):
-    """Registers of an end that a proof observes. valid: bit k belongs to the sample in cycles 1 + k ii to (k + 1)
-    ii.
-    """
+    """Registers of one end that a formal proof observes."""
 
     valid: Signal
+    """Bit k is 1 if a sample is in cycles 1 + k·ii to (k + 1)·ii after its acceptance."""
     values: SyncFIFOBuffered
     flags: SyncFIFOBuffered
 
 
 class FlowRegisters(NamedTuple):
-    """Registers of the flow that a proof observes."""
+    """Registers of the flow control that a formal proof observes."""
 
     in_slot: Signal
     credit: Signal
@@ -59,22 +65,22 @@ class FlowRegisters(NamedTuple):
 
 
 class FlowControl(wiring.Component):
-    """Flow control: handshakes, the slot, and the output FIFOs with their credit.
+    """Flow control of a pipeline: handshakes, slot counter, and output FIFOs with credit.
 
-    ==========  ===  ===================================================================================
-    i_valid     in   a sample is offered
-    i_end       in   the end at which it will leave
-    i_ready     out  it can enter in this cycle
-    accept      out  it enters
-    in_slot     out  the cycle modulo ii, one-hot
-    values_k    in   at end k, the outputs of the sample that is in its last cycle
-    flags_k     in   the overflow bits of the sample `late` cycles after that
-    o_values_k  out  the values of the oldest result of end k
-    o_flags_k   out  its flags
-    o_end       out  the end of the result that is offered
-    o_valid     out  there is a result
-    o_ready     in   it is taken
-    ==========  ===  ===================================================================================
+    ==========  ===  ==============================================================================
+    i_valid     in   1: a sample is offered
+    i_end       in   index of the end at which the sample will leave
+    i_ready     out  1: the sample can enter in this cycle
+    accept      out  1: the sample enters in this cycle
+    in_slot     out  ii bits, one-hot: the cycle modulo ii
+    values_k    in   at end k: values of the sample that is in its last cycle
+    flags_k     in   at end k: overflow bits of the sample whose values came `late` cycles before
+    o_values_k  out  values of the oldest result of end k
+    o_flags_k   out  overflow bits of the oldest result of end k
+    o_end       out  index of the end of the result that is offered
+    o_valid     out  1: a result is offered
+    o_ready     in   1: the result is accepted
+    ==========  ===  ==============================================================================
     """
 
     def __init__(self, ii: int, ends: Sequence[FunctionEnd]) -> None:
@@ -101,7 +107,7 @@ class FlowControl(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         ii = self.ii
-        in_slot = Signal(ii, init=1)  # one hot, so that an enable is one register away
+        in_slot = Signal(ii, init=1)  # one-hot: each enable comes straight from a register
         if ii > 1:
             m.d.sync += in_slot.eq(in_slot.rotate_left(1))
         credit = Signal(range(self.depth + 1), init=self.depth)
@@ -115,7 +121,7 @@ class FlowControl(wiring.Component):
             taken.eq(self.o_valid & self.o_ready),
         ]
         m.d.sync += credit.eq(credit - self.accept + taken)
-        turn = Signal(len(self.ends), init=1)  # one hot, as the slots
+        turn = Signal(len(self.ends), init=1)  # one-hot: the end whose result is offered
         ends = tuple(self._end(m, k, in_slot, turn) for k in range(len(self.ends)))
         self._take_turns(m, turn, [end.flags.r_rdy for end in ends], taken)
         self.state = FlowRegisters(in_slot, credit, may_enter, turn, ends)
@@ -147,15 +153,17 @@ class FlowControl(wiring.Component):
         return EndRegisters(valid, *fifos)
 
     def _take_turns(self, m: Module, turn: Signal, ready: list[Signal], taken: Signal) -> None:
-        """A result that is offered stays until it is taken. Then, or where there is none, the next end with one has its
-        turn. Each end looks for itself whether it is the next one, so that no chain forms."""
+        """Choose the end whose result is offered, round-robin, and hold the choice until the result is accepted.
+
+        Every end computes in parallel whether it is next, so that no combinational chain runs through the ends.
+        """
         count = len(ready)
-        m.d.comb += self.o_valid.eq((Cat(*ready) & turn).any())  # of its FIFOs the later one
+        m.d.comb += self.o_valid.eq((Cat(*ready) & turn).any())  # the FIFO of flags fills later than the FIFO of values
         if count == 1:
             return
         comes: list[Value] = []
         for end in range(count):
-            before = [(end - step) % count for step in range(1, count)]  # whose turn it may be now, the nearest first
+            before = [(end - step) % count for step in range(1, count)]  # ends that may be next, in round-robin order
             ways = [turn[k] & ~Cat(ready[other] for other in before[:step]).any() for step, k in enumerate(before)]
             comes.append(ready[end] & Cat(*ways).any())
         with m.If((taken | ~self.o_valid) & Cat(*comes).any()):

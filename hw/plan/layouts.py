@@ -1,7 +1,7 @@
-"""Which number of a result is in which lane of which beat (plain Python).
+"""Layouts of results on the output stream: which number is in which lane of which beat (plain Python).
 
-Results of several functions, or of one whose outputs are chosen, have different layouts. Their beats are counted
-through: the first layout has beats 0, 1, ..., the next one those after it.
+Results of several functions, or of a function whose outputs are chosen at run time, have different layouts. Beats are
+numbered across all layouts: the first layout has beats 0, 1, ..., and the next layout continues the count.
 """
 
 from __future__ import annotations
@@ -17,40 +17,53 @@ from dynagate.graph.packing import chosen_numbers
 
 
 def choices(outputs: Sequence[Sequence[int]], numbers: Sequence[int]) -> list[tuple[int, ...]]:
-    """The numbers of a result with some outputs: entry k has those of the outputs whose bits in k + 1 are 1. outputs:
-    the numbers of each. numbers: of a result with all outputs, in order."""
+    """Return the layout of a result for every choice of outputs.
+
+    Args:
+        outputs: Numbers of each output.
+        numbers: Numbers of a result with all outputs, in order.
+
+    Returns:
+        Entry k holds the numbers of the outputs whose bits are 1 in k + 1.
+    """
     every = range(1, 1 << len(outputs))
     return [chosen_numbers([each for k, each in enumerate(outputs) if mask >> k & 1], numbers) for mask in every]
 
 
 @dataclass(frozen=True)
 class LaneColumn:
-    """The numbers that a lane converts: each once, and per beat the place of its number among them."""
+    """Numbers that the converter of one lane handles."""
 
     numbers: tuple[int, ...]
+    """The numbers, each once."""
     places: tuple[int | None, ...]
+    """Index into `numbers` for each beat; None if the lane is empty in that beat."""
 
     @property
     def filled(self) -> set[int]:
-        """Beats that have a number here."""
+        """Return the beats in which the lane has a number."""
         return {beat for beat, place in enumerate(self.places) if place is not None}
 
     @property
     def place_is_beat(self) -> bool:
+        """Return whether the index of a number equals its beat, so that no table is needed."""
         return all(place in (None, beat) for beat, place in enumerate(self.places))
 
 
 @dataclass(frozen=True)
 class Layouts:
-    """ends: for each function, the numbers of its results in the order of their words, in each of the layouts that they
-    may have. width: bits of a beat. lane: bits of a number."""
+    """Layouts of the results of all functions on one stream."""
 
     ends: tuple[tuple[tuple[int, ...], ...], ...]
+    """For each function and each of its layouts, the numbers of a result in the order of their words."""
     width: int
+    """Bits of a beat."""
     lane: int
+    """Bits of a number."""
 
     @property
     def lanes(self) -> int:
+        """Return the numbers per beat."""
         return self.width // self.lane
 
     @cached_property
@@ -62,7 +75,7 @@ class Layouts:
 
     @property
     def longest(self) -> int:
-        """Words of the longest result, without its tag."""
+        """Return the 32-bit words of the longest result, without its tag."""
         return max(map(self._words, self._flat))
 
     @cached_property
@@ -71,6 +84,7 @@ class Layouts:
 
     @property
     def beats(self) -> int:
+        """Return the number of beats of all layouts together."""
         return sum(self._lengths)
 
     @cached_property
@@ -79,17 +93,18 @@ class Layouts:
 
     @property
     def first_beats(self) -> list[list[int]]:
-        """Return the first beats of the layouts of each function."""
+        """Return the first beat of each layout, by function."""
         first = iter(self._first)
         return [[next(first) for _ in layouts] for layouts in self.ends]
 
     @property
     def last_beats(self) -> set[int]:
+        """Return the last beat of each layout."""
         return {first + length - 1 for first, length in zip(self._first, self._lengths, strict=True)}
 
     @property
     def tags(self) -> dict[int, set[int]]:
-        """The beats that have the tag in this word of theirs."""
+        """Return the beats with a tag, by the word of the beat that holds the tag."""
         tagged: dict[int, set[int]] = {}
         for first, length, numbers in zip(self._first, self._lengths, self._flat, strict=True):
             tagged.setdefault(self._words(numbers) % (self.width // WORD), set()).add(first + length - 1)
@@ -97,7 +112,7 @@ class Layouts:
 
     @cached_property
     def columns(self) -> dict[int, LaneColumn]:
-        """The lanes that have numbers."""
+        """Return, by lane, the numbers that the lane converts. Lanes without numbers are left out."""
         rows: list[list[int | None]] = []
         for numbers, length in zip(self._flat, self._lengths, strict=True):
             padded = [*numbers, *[None] * (length * self.lanes - len(numbers))]

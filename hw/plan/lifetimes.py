@@ -1,4 +1,4 @@
-"""Start cycles with the fewest bits in delay lines: a linear program over all operations, then single moves."""
+"""Find start cycles with the fewest bits in delay lines: a linear program for all operations, then local moves."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 SWEEPS = 6
-"""Most passes of `save_registers` over all operations."""
+"""Largest number of passes of `save_registers` over all operations."""
 
 
 def least_lifetimes(problem: Problem, length: int, fixed: Mapping[int, int]) -> list[int]:
-    """Starts of all operations with the least sum of width × lifetime of their results. Units are not limited.
-
-    fixed: operations whose starts are fixed, with their starts.
+    """Return start cycles that minimise the sum of width × lifetime over all results. Units are not limited.
 
     The linear program has a variable for the start of each operation and one for the end of each result. Every
-    constraint is a difference of two variables, so its corners are whole numbers. A result that its unit's own
-    register holds has a lifetime of one interval at least. Raises ValueError: no starts satisfy the constraints.
+    constraint is a difference of two variables, so the corners are whole numbers. A result that its unit's own register
+    holds has a lifetime of at least one interval.
+
+    Args:
+        problem: Scheduling problem.
+        length: Latency of the schedule in cycles.
+        fixed: Start cycles of operations that do not move.
+
+    Raises:
+        ValueError: No starts satisfy the constraints.
     """
     operations, count, ii = problem.operations, len(problem.operations), problem.ii
     outputs = set(problem.outputs)
@@ -65,21 +71,24 @@ def least_lifetimes(problem: Problem, length: int, fixed: Mapping[int, int]) -> 
 
 
 def save_registers(schedule: Schedule) -> Schedule:
-    """The schedule after moving operations one by one, each within its slack to the start with the fewest bits in the
-    delay lines of its operands and its result. Latency and limits of units stay as they are."""
+    """Move operations one by one to the start with the fewest register bits.
+
+    An operation moves within its slack. Its cost counts the delay lines of its operands and of its result. Latency and
+    the number of units do not change.
+    """
     problem = schedule.problem
     operations, users, ii = problem.operations, problem.users, problem.ii
     start, outputs = list(schedule.start), set(problem.outputs)
     used = Counter((o.resource, start[i] % ii) for i, o in enumerate(operations))
 
     def last_use(i: int, but: int | None = None) -> int:
-        """The last cycle in which the result of operation i is read by another operation than `but`."""
+        """Return the last cycle in which an operation other than `but` reads the result of operation i."""
         last = max((start[u] for u in users[i] if u != but), default=0)
         last = max(last, problem.held.get(i, 0))
         return max(last, schedule.length) if i in outputs else last
 
     def bits(cycles: range, i: int) -> list[int]:
-        """Per cycle, the bits in the delay lines of operation i's result and operands if it started in that cycle."""
+        """Return, for each start cycle, the bits in the delay lines of operation i's result and operands."""
         own, own_last = operations[i], last_use(i)
         total = [registers_held(own.holds, own_last - c - own.latency, ii) * own.width for c in cycles]
         for a in dict.fromkeys(own.operands):
@@ -89,7 +98,7 @@ def save_registers(schedule: Schedule) -> Schedule:
         return total
 
     def best(i: int) -> int:
-        """The start of operation i with the fewest bits; its present one, if no other has fewer."""
+        """Return the start of operation i with the fewest bits; its present start if no other has fewer."""
         operation, now = operations[i], start[i]
         earliest = max(start[a] + operations[a].latency for a in operation.operands)
         read = [start[u] for u in users[i]] + [schedule.length] * (i in outputs)

@@ -18,8 +18,10 @@ from dynagate.hw.plan.lifetimes import least_lifetimes, save_registers
 from dynagate.hw.plan.schedule import Problem, Schedule
 
 TIGHT = 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0
-"""Operations with slack below this many initiation intervals are placed as soon as possible, not where the linear
-program prefers them. The values are tried in order until a schedule exists."""
+"""Thresholds of slack, in initiation intervals, tried in order until a schedule exists.
+
+Operations with less slack are placed as early as possible, and not where the linear program prefers them.
+"""
 
 ORDERS = "places", "slack", "time"
 """Priority rules for the next operation to place, tried in order until a schedule exists.
@@ -32,10 +34,17 @@ earliest deadline; the rest by slack.
 
 
 def modulo_schedule(problem: Problem) -> Schedule:
-    """A verified schedule. Its latency is the shortest at which placing all operations as soon as possible succeeds; at
-    this latency register bits are saved. If it is longer than the critical path, early outputs come as much later. The
-    limits of its problem are reduced to the units that it uses.
-    Raises ScheduleError: the problem is not well posed."""
+    """Schedule a problem and verify the result.
+
+    The latency is the smallest at which placing all operations as early as possible succeeds. At this latency, register
+    bits are saved. If it exceeds the critical path, early outputs come later by the same number of cycles.
+
+    Returns:
+        A verified schedule. The limits of its problem are reduced to the units that it uses.
+
+    Raises:
+        ScheduleError: The problem is not well posed.
+    """
     problem.check()
     length = critical = problem.critical_path()
     asap = [0] * len(problem.operations)
@@ -53,7 +62,9 @@ def modulo_schedule(problem: Problem) -> Schedule:
 
 
 def _placed(problem: Problem, length: int, preferred: Sequence[int]) -> dict[int, int] | None:
-    """Starts of the operations that need a unit, by the first priority rule that finds them; None if none does."""
+    """Return the starts of the operations that need a unit, by the first priority rule that succeeds; None if none
+    does.
+    """
     attempts = (Placement(problem, length, preferred, order).starts() for order in ORDERS)
     return next((starts for starts in attempts if starts is not None), None)
 
@@ -61,12 +72,16 @@ def _placed(problem: Problem, length: int, preferred: Sequence[int]) -> dict[int
 class Placement:
     """Placement of the operations that need a unit, one by one.
 
-    length: the latency of the schedule. preferred: the preferred start of each operation. order: one of ORDERS.
-
     An operation's window goes from the cycle in which its operands are ready to the last start that keeps the latency;
-    its slack is the window's length less one. The operation of highest priority takes the free cycle of its window
-    that is nearest to its preferred start, which narrows the windows of the others. If its window has no free cycle,
+    its slack is the window's length less one. The operation of highest priority takes the free cycle of its window that
+    is nearest to its preferred start, which narrows the windows of the others. If its window has no free cycle,
     operations placed there before move within their windows. If none can move, there is no placement.
+
+    Args:
+        problem: Scheduling problem.
+        length: Latency of the schedule in cycles.
+        preferred: Preferred start cycle of each operation.
+        order: Priority rule, one of ORDERS.
     """
 
     def __init__(self, problem: Problem, length: int, preferred: Sequence[int], order: str = "places") -> None:
@@ -83,11 +98,12 @@ class Placement:
         self.placed = [o.resource is None for o in operations]
 
     def slack(self) -> list[int]:
-        """Slack of each operation, in cycles."""
+        """Return the slack of each operation, in cycles."""
         return [last - first for first, last in zip(self.first, self.last, strict=True)]
 
     def starts(self) -> dict[int, int] | None:
-        """Starts of the operations that need a unit, or None if one of them has no free cycle in its window."""
+        """Return the starts of the operations that need a unit, or None if one of them has no free cycle in its window.
+        """
         operations = self.problem.operations
         queue = [self._entry(i) for i, placed in enumerate(self.placed) if not placed]
         heapq.heapify(queue)
@@ -110,14 +126,14 @@ class Placement:
         return {i: self.first[i] for i, o in enumerate(operations) if o.resource is not None}
 
     def _entry(self, i: int) -> tuple[int, int, int, int]:
-        """The operation's entry in the queue: the smallest entry is placed first."""
+        """Return the operation's entry in the priority queue: the smallest entry is placed first."""
         units = self.problem.limits[self.problem.operations[i].resource or ""]
         slots = min(self.last[i] - self.first[i] + 1, self.problem.ii)
         rank = {"places": slots * units, "slack": slots, "time": slots if units == self.most else 0}[self.order]
         return rank, self.first[i], self.last[i], i
 
     def _window(self, i: int) -> tuple[int, int]:
-        """First start after the operands of operation i are ready, last start before its users need the result."""
+        """Return the first start after the operands are ready, and the last start before a user needs the result."""
         operations = self.problem.operations
         low = max((self.first[a] + operations[a].latency for a in operations[i].operands), default=0)
         high = min((self.last[u] for u in self.problem.users[i]), default=self.length)
@@ -125,7 +141,7 @@ class Placement:
         return low, high - operations[i].latency
 
     def _at(self, i: int, cycle: int) -> list[int]:
-        """The operations placed in this cycle's slot on units of the class that operation i needs."""
+        """Return the operations of the same class that occupy this cycle's slot."""
         resource = self.problem.operations[i].resource
         assert resource is not None
         return self.busy[resource, cycle % self.problem.ii]
@@ -134,7 +150,9 @@ class Placement:
         return len(self._at(i, cycle)) < self.problem.limits[self.problem.operations[i].resource or ""]
 
     def _near(self, i: int, low: int, high: int) -> list[int]:
-        """Cycles of a window within II of the preferred start, the nearest first: every slot of the window occurs."""
+        """Return the cycles of a window within one interval of the preferred start, the nearest first. Every slot
+        occurs.
+        """
         target, ii = min(max(self.preferred[i], low), high), self.problem.ii
         return sorted(range(max(low, target - ii), min(high, target + ii) + 1), key=lambda cycle: abs(cycle - target))
 
@@ -142,8 +160,10 @@ class Placement:
         return next((cycle for cycle in self._near(i, low, high) if self._has_unit(i, cycle)), None)
 
     def _put(self, i: int, cycle: int, narrowed: set[int]) -> None:
-        """Place operation i in this cycle: its users start no sooner, and its operands no later, than that allows.
-        Adds the operations whose windows get narrower to `narrowed`."""
+        """Place operation i in a cycle and narrow the windows of its operands and users.
+
+        Operations whose windows become narrower are added to `narrowed`.
+        """
         operations, users = self.problem.operations, self.problem.users
         self._at(i, cycle).append(i)
         stack = [(i, cycle)]
@@ -162,10 +182,10 @@ class Placement:
                 narrowed.add(k)
 
     def _make_free(self, i: int, narrowed: set[int]) -> int | None:
-        """A free cycle for operation i, made by moving placed operations to other slots; None if there is none.
+        """Free a cycle for operation i by moving placed operations to other slots; return None if that fails.
 
-        Breadth-first search over slots for a shortest chain of moves: the last operation of the chain moves to a free
-        slot, and each other one to the slot that the next has left.
+        A breadth-first search over slots finds the shortest chain of moves. The last operation of the chain moves to a
+        free slot, and each other operation to the slot that the next one has left.
         """
         ii = self.problem.ii
         move_into: dict[int, tuple[int, int] | None] = {}  # slot -> (operation that can move into it, from which slot)

@@ -1,4 +1,4 @@
-"""FormattedGraph -> which unit does what, when: everything the datapath needs before any gateware is made."""
+"""Plan a datapath from a formatted graph: which unit executes each operation, and in which cycle."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dynagate.hw.units import add, latencies
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, OfCores, Own, Product, Wiring, dsp_blocks
 
 SPARE = 1.01
-"""Multipliers for each that full use needs: a slot that is free here and there saves registers."""
+"""Multipliers per multiplier that full use would need: a few free slots save registers."""
 
 
 EARLY_SLACK = 4
@@ -42,13 +42,16 @@ EARLY_SLACK = 4
 @explained
 @dataclass(frozen=True)
 class Stages:
-    """Register stages that a target wants beyond the least, 0 to MOST_STAGES each.
+    """Register stages in addition to the fewest, 0 to MOST_STAGES each, for targets with slow logic.
 
-    multiply: behind every shared product. add: behind every sum. Raises ValueError: one is not in this range.
+    Raises:
+        ArgumentError: A number of stages is outside of this range.
     """
 
     multiply: int = 0
+    """Stages behind every shared multiplier."""
     add: int = 0
+    """Stages behind every sum."""
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)
@@ -59,34 +62,37 @@ class Stages:
 
 @dataclass(frozen=True)
 class UnitClass:
-    """A class of shared units. kind: "multiply", or that of an elementary unit. key: what they are built for, as
-    `Elementary.key` says; of multipliers the operand widths."""
+    """A class of shared units with the same function, formats and latency."""
 
     name: str
     kind: str
+    """"multiply", or the kind of an elementary unit."""
     latency: int
+    """Cycles from an operand to the result."""
     key: tuple[Any, ...]
+    """Parameters that the unit is built for: operand widths of a multiplier, `Elementary.key` of other units."""
 
     @property
     def spare(self) -> float:
-        """Units for each that full use needs."""
+        """Return the units per unit that full use would need."""
         return SPARE if self.kind == "multiply" else ELEMENTARY[self.kind].spare
 
     @property
     def dsp_blocks(self) -> int:
-        """DSP48E2 blocks of one unit's products."""
+        """Return the DSP48E2 blocks of one unit."""
         return dsp_blocks(self.kind, self.key)
 
 
 class Operand(NamedTuple):
-    """An operand of an operation: a node, or its own constant (None), and its format."""
+    """An operand of an operation."""
 
     node: int | None
+    """Node that is read; None for the operation's own constant."""
     format: Format
 
 
 def operands(formatted: FormattedGraph, node: int) -> tuple[Operand, ...]:
-    """The node's operands, a constant last; but of a product the wider first."""
+    """Return the operands of a node: a constant is last, and a product has the wider operand first."""
     args = formatted.graph.nodes[node].args
     read = [Operand(a, formatted.formats[a]) for a in args]
     if node in formatted.constants:
@@ -98,41 +104,50 @@ def operands(formatted: FormattedGraph, node: int) -> tuple[Operand, ...]:
 
 @dataclass(frozen=True)
 class FunctionOutputs:
-    """The outputs of one function, all read in one cycle of its samples. code: of these samples. outputs: nodes by
-    name, in order. nodes: the numbers of a result. needed: the nodes that the outputs depend on."""
+    """The outputs of one function, all read in the same cycle of a sample."""
 
     name: str
     code: int
+    """Number that a sample of this function carries."""
     outputs: dict[str, tuple[int, ...]]
+    """Nodes by name of the output, in order."""
     nodes: tuple[int, ...]
+    """Nodes of the numbers of a result, each once."""
     needed: frozenset[int]
+    """Nodes that the outputs depend on."""
     cycle: int
+    """Cycle of a sample in which the outputs are read."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """root: node -> the node whose register it is (a shift moves the binary point, not a bit).
-    position: root node -> its operation in the schedule; constants have none. stages: that it was made with."""
+    """A datapath before any gateware: units, start cycles and registers."""
 
     formatted: FormattedGraph
     ii: int
+    """Initiation interval in cycles."""
     classes: dict[str, UnitClass]
+    """Classes of shared units, by name."""
     root: tuple[int, ...]
+    """Node whose register holds each node's value. A shift by a constant moves the binary point and shares the
+    register.
+    """
     position: dict[int, int]
+    """Operation of the schedule, by root node. Constants have none."""
     schedule: Schedule
     binding: Binding
+    """Unit that executes each operation."""
     stages: Stages
+    """Register stages in addition to the fewest."""
 
     @property
     def latency(self) -> int:
-        """Cycles from the input handshake until the outputs are at the output FIFO."""
+        """Return the cycles from the input handshake until the last outputs enter the output FIFO."""
         return self.schedule.length
 
     @cached_property
     def deliveries(self) -> tuple[FunctionOutputs, ...]:
-        """Return the outputs of each function with the cycle of delivery: one entry, or one for each of several
-        functions.
-        """
+        """Return the outputs and the cycle of delivery of each function; one entry for a single function."""
         graph, early = self.formatted.graph, self.schedule.problem.early
         parts = parts_of(graph.name)
         ports = {port.name: port.nodes for port in graph.outputs}
@@ -152,17 +167,21 @@ class Plan:
         return tuple(deliveries)
 
     def ready(self, node: int) -> int:
-        """The cycle from which the node's value can be read."""
+        """Return the first cycle of a sample in which a node's value can be read."""
         return self.schedule.ready(self.position[self.root[node]])
 
     def start(self, node: int) -> int:
+        """Return the cycle of a sample in which the operation of a node starts."""
         return self.schedule.start[self.position[node]]
 
     def holds(self, node: int) -> bool:
+        """Return whether the unit's own register holds a node's value for one interval."""
         return self.schedule.problem.operations[self.position[self.root[node]]].holds
 
     def register_index(self, node: int, cycle: int) -> int:
-        """Which register has the node's value in this cycle: 1 the first; 0 the unit's output itself."""
+        """Return the register of the delay line that holds a node's value in a cycle: 0 is the unit's output, 1 the
+        first.
+        """
         return registers_held(self.holds(node), cycle - self.ready(node), self.ii)
 
     def source(self, node: int, operand: Operand) -> Hashable:
@@ -173,27 +192,31 @@ class Plan:
         return root, self.register_index(root, self.start(node)) if root in self.position else 0
 
     def registers(self, node: int) -> int:
+        """Return the length of a node's delay line, in registers."""
         return self.schedule.registers(self.position[node])
 
     def unit_counts(self) -> Counter[str]:
-        """Units by kind."""
+        """Return the number of units by kind."""
         counts: Counter[str] = Counter()
         for name, limit in self.schedule.problem.limits.items():
             counts[self.classes[name].kind] += limit
         return counts
 
     def dsp_blocks(self) -> int:
+        """Return the DSP48E2 blocks of all units."""
         return Demand(self.schedule.problem, self.position, self.classes).dsp_blocks()
 
     def register_words(self) -> int:
+        """Return the number of registers in all delay lines."""
         return self.schedule.total_registers()
 
     def register_bits(self) -> int:
+        """Return the number of bits in all delay lines."""
         return self.schedule.register_bits()
 
     @cached_property
     def signal_names(self) -> tuple[str, ...]:
-        """Per node, its signal's name in the hardware: the node's name with every other character an underscore."""
+        """Return the name of each node's signal in the hardware: the node's name with "_" for every other character."""
         taken: set[str] = set()
         names = []
         for node in self.formatted.graph.nodes:
@@ -207,8 +230,11 @@ class Plan:
         return tuple(names)
 
     def module(self, node: int) -> tuple[str, ...]:
-        """The submodule of the datapath that has the node's signals; the inputs' are in the datapath itself. What keeps
-        nothing in registers has no module of its own."""
+        """Return the path of the submodule that holds a node's registers; () is the datapath, which has those of
+        inputs.
+
+        A part of the graph without registers has no module.
+        """
         path = self._part(node)
         while path not in self._modules:
             path = path[:-1]
@@ -225,10 +251,18 @@ class Plan:
 
 
 def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Plan:
-    """Classes of units, a verified schedule with ceil(operations / ii) units of each (and some to spare), and
-    the binding.
+    """Plan a datapath.
 
-    Raises ScheduleError: ii is below 1 or above `schedule.LONGEST_INTERVAL`.
+    Args:
+        formatted: Graph with a format for each node.
+        ii: Initiation interval in cycles.
+        stages: Register stages in addition to the fewest.
+
+    Returns:
+        Classes with ceil(operations / ii) units and a few spare ones, a verified schedule, and the binding.
+
+    Raises:
+        ScheduleError: ii is below 1 or above `schedule.LONGEST_INTERVAL`.
     """
     stages = stages or Stages()
     asked = demand(formatted, ii, stages)
@@ -245,26 +279,35 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
 
 
 class Demand(NamedTuple):
-    """The units and the latency that a graph needs from a datapath, before any schedule.
-
-    problem: its `limits` are units by class; its critical path is the least latency. position, classes: as in `Plan`.
-    """
+    """Units and latency that a graph needs from a datapath, known before it is scheduled."""
 
     problem: Problem
+    """Scheduling problem: its `limits` are units by class, and its critical path is the smallest latency."""
     position: dict[int, int]
+    """Operation of the problem, by root node."""
     classes: dict[str, UnitClass]
+    """Classes of shared units, by name."""
 
     def multipliers(self) -> int:
-        """Units for products."""
+        """Return the number of units for products."""
         return sum(count for name, count in self.problem.limits.items() if self.classes[name].kind == "multiply")
 
     def dsp_blocks(self) -> int:
-        """DSP48E2 blocks of all units."""
+        """Return the DSP48E2 blocks of all units."""
         return sum(count * self.classes[name].dsp_blocks for name, count in self.problem.limits.items())
 
 
 def demand(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Demand:
-    """The operations, and the units that they take at this interval. Raises ScheduleError as `plan`."""
+    """Return the operations of a graph, and the units that they need at an interval.
+
+    Args:
+        formatted: Graph with a format for each node.
+        ii: Initiation interval in cycles.
+        stages: Register stages in addition to the fewest.
+
+    Raises:
+        ScheduleError: ii is below 1 or above `schedule.LONGEST_INTERVAL`.
+    """
     check_interval(ii)
     graph = formatted.graph
     root = graph.roots
@@ -298,7 +341,7 @@ def demand(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> 
 
 
 def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str], dict[str, UnitClass]]:
-    """The unit class of every node that needs a shared unit, and the classes."""
+    """Return the unit class of every node that needs a shared unit, and the classes by name."""
     graph, formats = formatted.graph, formatted.formats
     class_of: dict[int, str] = {}
     unit_classes: dict[str, UnitClass] = {}

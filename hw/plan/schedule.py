@@ -1,10 +1,8 @@
 """The modulo scheduling problem, and the check of its solution.
 
-After CIRCT's lib/Scheduling: `Problem.check` validates the problem, any solver (`hw.plan.modulo`) computes start
-cycles, and
-`Schedule.verify` validates the schedule and always runs. A sample enters every `ii` cycles. Operation i of a sample
-that enters in cycle c starts in cycle c + start[i]. Two operations on one unit collide if their starts are equal modulo
-ii.
+A sample enters every `ii` cycles. Operation i of a sample that enters in cycle c starts in cycle c + start[i]. Two
+operations on one unit collide if their starts are equal modulo ii. As in CIRCT's lib/Scheduling, `Problem.check`
+validates the problem, a solver (`hw.plan.modulo`) computes the starts, and `Schedule.verify` always checks them.
 """
 
 from __future__ import annotations
@@ -19,44 +17,51 @@ from dynagate.base.arguments import is_whole
 from dynagate.base.errors import Error
 
 LONGEST_INTERVAL = 65535
-"""Largest initiation interval, in cycles: the slot counter is one-hot, and Amaranth takes no wider signal."""
+"""Largest initiation interval, in cycles: the slot counter is one-hot, and Amaranth accepts no wider signal."""
 
 MOST_STAGES = 64
-"""Most extra register stages behind a product or a sum: far more than any path on an FPGA is cut into."""
+"""Largest number of additional register stages behind a product or a sum. No FPGA needs as many."""
 
 
 class ScheduleError(Error, ValueError):
-    """A scheduling problem or schedule that breaks a rule; the text names the operation."""
+    """A scheduling problem or a schedule breaks a rule; the text names the operation."""
 
 
 def check_interval(ii: int) -> None:
-    """Raises ScheduleError: no datapath has this initiation interval."""
+    """Check an initiation interval.
+
+    Raises:
+        ScheduleError: It is no whole number from 1 to LONGEST_INTERVAL.
+    """
     if not is_whole(ii) or not 1 <= ii <= LONGEST_INTERVAL:
         raise ScheduleError(f"initiation interval {ii}; expected a whole number from 1 to {LONGEST_INTERVAL} cycles")
 
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation to schedule.
-
-    operands: positions of the operations it reads, all smaller than its own. latency: cycles from its start until the
-    result can be read. resource: the class of shared unit that it occupies for one cycle at its start, or None.
-    holds: whether the result stays readable for ii cycles in the unit's own register; otherwise it does for one cycle.
-    width: bits of the result.
-    """
+    """An operation to schedule."""
 
     name: str
     operands: tuple[int, ...]
+    """Indices of the operations whose results it reads, all smaller than its own index."""
     latency: int
+    """Cycles from its start until the result can be read."""
     resource: str | None = None
+    """Class of the shared unit that it occupies for one cycle, at its start; None if it has hardware of its own."""
     holds: bool = True
+    """Whether the unit's own register holds the result for ii cycles; otherwise it is readable for one cycle."""
     width: int = 1
+    """Bits of the result."""
 
 
 def registers_held(holds: bool, lifetime: int, ii: int) -> int:
-    """Registers of the delay line between a result's readiness and its use `lifetime` cycles later; each holds it for
-    ii cycles. If the unit holds its result, the first register is the unit's own. Otherwise a use in the cycle of
-    readiness needs no register."""
+    """Return the registers of a delay line, each of which holds a result for ii cycles.
+
+    Args:
+        holds: Whether the first register is the unit's own. If not, a use in the cycle of readiness needs no register.
+        lifetime: Cycles from readiness to the last use.
+        ii: Initiation interval in cycles.
+    """
     return lifetime // ii + 1 if holds else math.ceil(lifetime / ii)
 
 
@@ -70,17 +75,24 @@ class Early:
 
 @dataclass(frozen=True)
 class Problem:
-    """limits: units per resource class. outputs: operations whose results must all be readable in the last cycle.
-    early: those that must be readable before."""
+    """A modulo scheduling problem."""
 
     operations: tuple[Operation, ...]
     ii: int
+    """Initiation interval in cycles."""
     limits: Mapping[str, int]
+    """Number of units, by resource class."""
     outputs: tuple[int, ...]
+    """Operations whose results must all be readable in the last cycle."""
     early: tuple[Early, ...] = ()
+    """Operations whose results must be readable earlier."""
 
     def check(self) -> Problem:
-        """Returns itself. Raises ScheduleError if the problem is not well posed."""
+        """Return the problem if it is well posed.
+
+        Raises:
+            ScheduleError: An operation, a limit or an output breaks a rule.
+        """
         for fault in self._faults():
             raise ScheduleError(fault)
         return self
@@ -104,7 +116,7 @@ class Problem:
 
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:
-        """Per operation, the operations that read its result, each once."""
+        """Return, for each operation, the operations that read its result, each once."""
         readers: list[list[int]] = [[] for _ in self.operations]
         for i, operation in enumerate(self.operations):
             for a in dict.fromkeys(operation.operands):
@@ -113,19 +125,19 @@ class Problem:
 
     @cached_property
     def earliest(self) -> tuple[int, ...]:
-        """Per operation, the cycle in which its result can be read at the soonest, with unlimited units."""
+        """Return, for each operation, the earliest cycle in which its result can be read with unlimited units."""
         ready: list[int] = []
         for operation in self.operations:
             ready.append(max((ready[a] for a in operation.operands), default=0) + operation.latency)
         return tuple(ready)
 
     def critical_path(self) -> int:
-        """Length of the critical path: cycles from the first start to the last result with unlimited units."""
+        """Return the cycles from the first start to the last result with unlimited units."""
         return max(self.earliest, default=0)
 
     @cached_property
     def deadlines(self) -> dict[int, int]:
-        """The cycle in which an operation's result is first read as an early output."""
+        """Return the first cycle in which a result is read as an early output, by operation."""
         cycles: dict[int, int] = {}
         for early in self.early:
             cycles |= {i: min(early.cycle, cycles.get(i, early.cycle)) for i in early.outputs}
@@ -133,15 +145,19 @@ class Problem:
 
     @cached_property
     def held(self) -> dict[int, int]:
-        """The cycle in which an operation's result is last read as an early output."""
+        """Return the last cycle in which a result is read as an early output, by operation."""
         cycles: dict[int, int] = {}
         for early in self.early:
             cycles |= {i: max(early.cycle, cycles.get(i, 0)) for i in early.outputs}
         return cycles
 
     def later(self, cycles: int, length: int) -> Problem:
-        """The problem with early outputs this many cycles later, those that would be read in the last one or after it
-        in the last."""
+        """Return the problem with early outputs delayed.
+
+        Args:
+            cycles: Delay of the early outputs.
+            length: Latency of the schedule. Outputs that would be read later are read in this cycle.
+        """
         early = tuple(Early(e.outputs, e.cycle + cycles) for e in self.early)
         late = (i for e in early if e.cycle >= length for i in e.outputs)
         outputs = tuple(dict.fromkeys((*self.outputs, *late)))
@@ -150,18 +166,20 @@ class Problem:
 
 @dataclass(frozen=True)
 class Schedule:
-    """start: start cycle of each operation. length: the cycle in which all outputs are read: a sample's latency."""
+    """A solution of a scheduling problem."""
 
     problem: Problem
     start: tuple[int, ...]
+    """Start cycle of each operation."""
     length: int
+    """Cycle in which all outputs are read: the latency of a sample."""
 
     def ready(self, i: int) -> int:
-        """The first cycle in which the result of operation i can be read."""
+        """Return the first cycle in which the result of operation i can be read."""
         return self.start[i] + self.problem.operations[i].latency
 
     def last_use(self, i: int) -> int:
-        """The last cycle in which the result of operation i is read."""
+        """Return the last cycle in which the result of operation i is read."""
         last = max((self.start[u] for u in self.problem.users[i]), default=self.ready(i))
         last = max(last, self.problem.held.get(i, 0))
         return max(last, self.length) if i in self._outputs else last
@@ -171,12 +189,12 @@ class Schedule:
         return frozenset(self.problem.outputs)
 
     def registers(self, i: int) -> int:
-        """Length of the delay line that holds the result of operation i, in registers."""
+        """Return the length of the delay line that holds the result of operation i, in registers."""
         lifetime = self.last_use(i) - self.ready(i)
         return registers_held(self.problem.operations[i].holds, lifetime, self.problem.ii)
 
     def units(self) -> dict[str, int]:
-        """Largest number of units of each class that are in use in the same slot."""
+        """Return the largest number of units of each class that are in use in the same slot."""
         operations, ii = self.problem.operations, self.problem.ii
         used = Counter((o.resource, cycle % ii) for o, cycle in zip(operations, self.start, strict=True))
         return {
@@ -185,14 +203,19 @@ class Schedule:
         }
 
     def total_registers(self) -> int:
+        """Return the number of registers in all delay lines."""
         return sum(self.registers(i) for i in range(len(self.start)))
 
     def register_bits(self) -> int:
+        """Return the number of bits in all delay lines."""
         return sum(self.registers(i) * operation.width for i, operation in enumerate(self.problem.operations))
 
     def verify(self) -> Schedule:
-        """Returns itself. Raises ScheduleError if an operand is not ready, or if more operations share a slot than
-        there are units."""
+        """Return the schedule if it is valid.
+
+        Raises:
+            ScheduleError: An operand is not ready, or more operations share a slot than there are units.
+        """
         for fault in self._faults():
             raise ScheduleError(fault)
         return self

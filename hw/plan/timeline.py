@@ -1,4 +1,4 @@
-"""A schedule in words: when each pass works, the chain of operations that ends last, units in use by slot."""
+"""Print a schedule: when each pass works, the longest chain of operations, and the units in use by slot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynagate.base.untrusted import plain_text
 from dynagate.hw.plan.plan import Plan
 
 BAR = 60
-"""Characters of the text chart's time axis."""
+"""Width of the text chart's time axis, in characters."""
 KINDS = {
     "mul": "product",
     "mul_const": "product",
@@ -23,56 +23,64 @@ KINDS = {
     "exp": "exponential",
     "input": "input",
 }
-"""Operation -> what the chain calls it; others by their own name."""
+"""Name of an operation in a printed chain; operations that are not listed keep their own name."""
 COLUMNS = ("start", "ready", "wait", "kind", "node")
+"""Headings of the table of a chain."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A pass of the algorithm. first: the cycle in which its first operation starts. last: the cycle from which its
-    last result can be read. starts: of its operations, sorted."""
+    """A pass of the algorithm in the schedule."""
 
     name: str
     first: int
+    """Cycle in which its first operation starts."""
     last: int
+    """Cycle from which its last result can be read."""
     starts: tuple[int, ...]
+    """Start cycles of its operations, sorted."""
 
 
 @dataclass(frozen=True)
 class ChainLink:
-    """An operation of a chain. node: its position in the graph. wait: cycles from its operand's readiness to start."""
+    """An operation of a chain."""
 
     node: int
+    """Index of its node in the graph."""
     name: str
     scope: str
     kind: str
     start: int
     ready: int
     wait: int
+    """Cycles from the readiness of its operand to its start."""
 
 
 @dataclass(frozen=True)
 class OperationChain:
-    """Operations of which each reads the one before. title: which chain it is."""
+    """Operations each of which reads the result of the one before."""
 
     title: str
+    """Description of the chain, for a heading."""
     links: tuple[ChainLink, ...]
 
     def cycles(self, kind: str) -> int:
-        """Cycles that operations of a kind take together."""
+        """Return the cycles that operations of a kind take together."""
         return sum(link.ready - link.start for link in self.links if link.kind == kind)
 
     @property
     def waiting(self) -> int:
+        """Return the cycles in which no operation of the chain works."""
         return sum(link.wait for link in self.links)
 
     @property
     def kinds(self) -> tuple[str, ...]:
+        """Return the kinds of its operations, each once."""
         return tuple(dict.fromkeys(link.kind for link in self.links))
 
 
 def spans(plan: Plan) -> list[Span]:
-    """The passes in the order in which they begin; those without operations are left out."""
+    """Return the passes in the order in which they begin. Passes without operations are left out."""
     graph = plan.formatted.graph
     nodes: dict[str, list[int]] = {}
     for i in plan.position:
@@ -91,8 +99,10 @@ def spans(plan: Plan) -> list[Span]:
 
 
 def chain(plan: Plan) -> OperationChain:
-    """The chain with the most reciprocals, which are of the pivots of M: each waits for the ones before it. Without
-    reciprocals, the chain to the last output."""
+    """Return the chain with the most reciprocals, which belong to pivots of M that wait for each other.
+
+    A graph without reciprocals has the chain to its last output instead.
+    """
     graph = plan.formatted.graph
     reciprocals: dict[int, int] = {}
     for i in plan.position:
@@ -127,7 +137,7 @@ def _links(plan: Plan, path: list[int]) -> list[ChainLink]:
 
 
 def units_in_use(plan: Plan) -> dict[str, tuple[int, list[int]]]:
-    """Per class of units, how many there are, and how many start an operation in each slot of the interval."""
+    """Return, for each class, the number of units and how many start an operation in each slot of the interval."""
     used: Counter[tuple[str, int]] = Counter()
     for i, position in plan.position.items():
         resource = plan.schedule.problem.operations[position].resource
@@ -138,13 +148,13 @@ def units_in_use(plan: Plan) -> dict[str, tuple[int, list[int]]]:
 
 
 def text(robot: str, plan: Plan) -> str:
-    """The schedule for a terminal: passes, the chain cycle by cycle, units in use by slot."""
+    """Return the schedule for a terminal: passes, the longest chain cycle by cycle, and units in use by slot."""
     title = f"{plain_text(robot)} {plan.formatted.graph.name}: a sample every {plan.ii} cycles, latency {plan.latency}"
     return "\n\n".join([title, pass_lines(plan), _chain_lines(chain(plan)), _unit_lines(plan)])
 
 
 def pass_lines(plan: Plan) -> str:
-    """A line per pass: a bar, first and last cycle, number of operations."""
+    """Return a line per pass: a bar, its first and last cycle, and its number of operations."""
     rows, length = spans(plan), max(plan.latency, 1)
     width = max((len(span.name) for span in rows), default=0)
     lines = []

@@ -17,31 +17,33 @@ from dynagate.hw.plan.plan import Plan, plan
 from dynagate.robot import Robot
 
 STREAM = 512
-"""Bits of the stream whose beats are counted."""
+"""Bits of the stream on which the beats of a result are counted."""
 
 
 @dataclass(frozen=True)
 class DesignCost:
-    """Cost of a design.
-
-    lookup_tables: estimated. cycles: until the results are delivered. words, beats: size of a result on an AXI stream
-    of STREAM bits, with the tag counted among the words.
-    """
+    """Cost of one datapath."""
 
     name: str
     multipliers: int
     dsp_blocks: int
     lookup_tables: int
+    """Estimated 6-input lookup tables."""
     register_bits: int
+    """Bits of all delay lines."""
     cycles: int
+    """Cycles from acceptance until the results are delivered."""
     words: int
+    """32-bit words of a result on an AXI stream, with its tag."""
 
     @property
     def beats(self) -> int:
+        """Return the beats of a result on a stream of STREAM bits."""
         return beats(self.words, STREAM)
 
     @classmethod
     def of(cls, name: str, planned: Plan) -> DesignCost:
+        """Return the cost of a plan under a name."""
         return cls(
             name,
             planned.unit_counts()["multiply"],
@@ -55,15 +57,17 @@ class DesignCost:
 
 @dataclass(frozen=True)
 class Comparison:
-    """alone: the functions in separate datapaths. together: all in one. delivered: by function the cycles until its
-    results are delivered there."""
+    """Costs of separate datapaths and of a shared one."""
 
     alone: tuple[DesignCost, ...]
+    """Cost of each function in a separate datapath."""
     together: DesignCost
+    """Cost of one datapath for all functions."""
     delivered: dict[str, int]
+    """Cycles until the results of each function are delivered by the shared datapath."""
 
     def text(self) -> str:
-        """A table in Markdown."""
+        """Return a Markdown table of the costs."""
         head = ["", "multipliers", "DSP48E2", "LUT, estimated", "register bits", "cycles", "cycles together", "words"]
         head.append(f"beats of {STREAM}")
         rows: list[Sequence[Any]] = [head, ["---"] * len(head)]
@@ -92,8 +96,18 @@ def compare(
     policy: Policy | None = None,
     progress: Progress = quiet,
 ) -> Comparison:
-    """Plan each of several functions in a separate datapath, and all of them in one. Raises ValueError as `plan` and
-    `trace` do.
+    """Plan each of several functions in a separate datapath, and all of them in one.
+
+    Args:
+        robot: Robot whose functions are planned.
+        name: Names of the functions, separated by commas.
+        ii: Initiation interval in cycles.
+        region: Operating region that formats are for; inside the robot's limits unless given.
+        policy: Word length and binary points.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        ArgumentError: A function or an option does not exist.
     """
     region = region or Region.of(robot)
 

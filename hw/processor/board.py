@@ -1,4 +1,4 @@
-"""The processor's cores of a board, which are the same for every robot."""
+"""Cores of the processor for a board. They are the same for every robot."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from dynagate.hw.rtl.axi import Axi
 
 @dataclass(frozen=True, kw_only=True)
 class BoardCores(Cores):
-    """The content of a board's bitstream for programs."""
+    """Cores that a board's bitstream contains."""
 
     board: Board
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Return a short description for reports."""
         return f"{self.cores} cores of {self.core.units} units"
 
 
 def cores_of(board: Board) -> BoardCores:
-    """The cores of a board, as its file has them. Raises ValueError: it has none, or they are none."""
+    """Return the cores that a board's file lists.
+
+    Raises:
+        ArgumentError: The file has no cores, or describes cores that cannot be built.
+    """
     shape = dict(board.core)
     cores = shape.pop("cores", None)
     if cores is None:

@@ -1,4 +1,4 @@
-"""The program of a request, compiled for a core and not yet described."""
+"""Compile a request to a program for a core, before the program is described and written."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ from dynagate.integrators.turn import graph_of
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """A program, before it is described. options: of the algorithm, a tolerance that was found among them. formats:
-    what a file of them holds. certificate: what results are certified with."""
+    """A compiled program and what its record needs."""
 
     schedule: ProgramSchedule
     options: dict[str, Any]
+    """Options of the algorithm, including a tolerance that the compiler found."""
     formats: dict[str, Any]
+    """Content of the file of formats."""
     certificate: Certificate | None = None
+    """Bound of the error of each result, if one was requested."""
 
 
 def compiled_program(
@@ -52,8 +54,20 @@ def compiled_program(
     progress: Progress,
     file: FormatsFile | None = None,
 ) -> CompiledProgram:
-    """The program of a request. file: of its formats, instead of the policy's. Raises FormatsError: that is not the
-    request's; ProgramError: the program does not fit."""
+    """Compile a request.
+
+    Args:
+        request: Robot, function and options.
+        spec: Core to compile for, or the size to find one.
+        region: Operating region that formats are for.
+        policy: Word length and binary points.
+        progress: Function that receives a line of text before each slow stage.
+        file: Formats to use instead of those that the policy gives.
+
+    Raises:
+        FormatsError: The file is for another request.
+        ProgramError: The program does not fit the core.
+    """
     robot, function, algorithm = request.robot, request.function, request.algorithm
     names = [part.name for part in parts_of(function)] or [function]
     options = algorithm.as_dict()
@@ -107,13 +121,11 @@ INSTRUCTIONS: Mapping[str, Callable[[Any, Core, int], Instructions]] = table(
         SCAN: refused("a program", "a graph or a loop"),
     },
 )
-"""The instructions of each kind of step as a function of a program, on a core, for this many samples in one run."""
+"""Functions that make instructions for each kind of step, given the core and the samples in one run."""
 
 
 def _carried(graph: Graph) -> dict[int, int]:
-    """Return, for a step of a rollout, the nodes of results -> the nodes of the inputs that they become in the next
-    step.
-    """
+    """Return, for a step of a rollout, the result nodes and the input nodes that they become in the next step."""
     if graph.name != ROLLOUT:
         return {}
     sources, targets = ({port.name: port.nodes for port in ports} for ports in (graph.outputs, graph.inputs))

@@ -1,6 +1,6 @@
 """The core that a program is built for: a core of one shape, or the smallest core with a number of units.
 
-A caller passes a number of units, a core, or cores with their streams. `CoreSpec.resolve` iterations all three into one
+A caller passes a number of units, a core, or cores with their streams. `CoreSpec.resolve` turns all three into one
 object before any other work; later stages see this object and the `Core` that it resolves to.
 """
 
@@ -31,20 +31,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CoreSpec:
-    """The core that a program is requested for.
-
-    core: the requested core; if `grows`, a core with the requested number of units. grows: the word, the memories and
-    the functions of the core follow the program; otherwise the program has to fit. cores: the streams and the number of
-    cores around it, if the caller passed them.
-    """
+    """The core that a program is requested for."""
 
     core: Core
+    """The requested core; if `grows`, a core with the requested number of units."""
     grows: bool = False
+    """Whether word length, memories and functions of the core follow the program. If not, the program has to fit."""
     cores: Cores | None = None
+    """Streams and number of cores, if the caller passed them."""
 
     @classmethod
     def resolve(cls, requested: int | Core | Cores) -> CoreSpec:
-        """Return the specification of a number of units, a core, or cores with their streams. Raises ValueError."""
+        """Return the specification for a number of units, a core, or cores with their streams.
+
+        Raises:
+            ArgumentError: There is no such core.
+        """
         if isinstance(requested, Cores):
             return cls(requested.core, cores=requested)
         if isinstance(requested, Core):
@@ -53,12 +55,12 @@ class CoreSpec:
 
     @property
     def words(self) -> Sequence[int]:
-        """The word lengths that the core may have, in bits, shortest first."""
+        """Return the word lengths that the core may have, in bits, shortest first."""
         return range(SMALLEST_WORD, LARGEST_WORD + 1, 2) if self.grows else (self.core.word,)
 
     @property
     def longest_word(self) -> int:
-        """The longest word of the core in bits."""
+        """Return the longest word of the core, in bits."""
         return LARGEST_WORD if self.grows else self.core.word
 
     def with_shell(self, core: Core) -> Cores:
@@ -68,11 +70,15 @@ class CoreSpec:
         return Cores(core, Axi(WORD, words=core.stream_words))
 
     def largest(self, core: Core) -> Core:
-        """Return this core with the largest memory for values of iterations that the specification allows."""
+        """Return the core with the largest memory of iterations that the specification allows."""
         return replace(core, turn_bits=MOST_TURN_BITS) if self.grows else core
 
     def check_word(self, word: int) -> None:
-        """Raises ValueError: a processor has no words of this length, or the requested core has others."""
+        """Check a word length.
+
+        Raises:
+            OptionError: No processor has such words, or the requested core has others.
+        """
         if not SMALLEST_WORD <= word <= LARGEST_WORD:
             raise OptionError("word", f"{word} of a processor; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
         if not self.grows and word != self.core.word:
@@ -80,7 +86,11 @@ class CoreSpec:
             raise ArgumentError(f"word {word} for a core of {own} bits; expected Policy(word={own})")
 
     def check_stream_format(self, words: str | None) -> None:
-        """Raises ValueError: no core has streams of this format, or the requested core has another one."""
+        """Check the number format of the streams.
+
+        Raises:
+            OptionError: No core has streams of this format, or the requested core has another one.
+        """
         if words not in (None, FIXED, FLOAT32):
             raise OptionError("words", f"{words!r} of a program; expected '{FIXED}' or '{FLOAT32}'")
         if not self.grows and words not in (None, self.core.stream_words):
@@ -94,7 +104,14 @@ class CoreSpec:
     ) -> Core:
         """Return the core for the word, the angles, the exponentials and the noise of a program's graphs.
 
-        words: the format of its streams. Raises ProgramError: the requested core lacks one of them.
+        Args:
+            title: Name of the program, for errors.
+            graphs: Graphs of the program.
+            policy: Word length and arithmetic.
+            words: Number format of the streams.
+
+        Raises:
+            ProgramError: The requested core lacks one of them.
         """
         needed = _needed(graphs, policy)
         if self.grows:
@@ -103,8 +120,11 @@ class CoreSpec:
         return self.core
 
     def fitted(self, scheduled: ProgramSchedule) -> ProgramSchedule:
-        """Return the schedule for a core that holds it, with overlapping iterations where they pay. Raises
-        ProgramError: the core does not hold the program."""
+        """Return the schedule for a core that holds it, with overlapping iterations if they save cycles.
+
+        Raises:
+            ProgramError: The core does not hold the program.
+        """
         if self.grows:
             scheduled = replace(scheduled, core=_large_enough(scheduled))
         check_fits(scheduled)
@@ -112,7 +132,7 @@ class CoreSpec:
 
 
 def _needed(graphs: Iterable[FormattedGraph], policy: Policy) -> dict[str, int]:
-    """The fields of a core that depend on the functions of a program's graphs."""
+    """Return the fields of a core that depend on the functions in a program's graphs."""
     graphs, whole = list(graphs), policy.word - 1
     ops = {node.op for graph in graphs for node in graph.graph.nodes}
     needed = {
@@ -129,7 +149,7 @@ def _needed(graphs: Iterable[FormattedGraph], policy: Policy) -> dict[str, int]:
 
 
 def _check_functions(title: str, core: Core, needed: dict[str, int]) -> None:
-    """Raises ProgramError: the core lacks a function of a program. title: of the program."""
+    """Raise ProgramError if the core lacks a function of a program."""
     if core.saturates != needed["saturates"]:
         raise ProgramError(
             f"{title} has results that {'saturate' if needed['saturates'] else 'wrap'}; expected a core with "
@@ -152,8 +172,7 @@ def _check_functions(title: str, core: Core, needed: dict[str, int]) -> None:
 
 
 def _large_enough(scheduled: ProgramSchedule) -> Core:
-    """The schedule's core with memories that hold its program. Raises ProgramError: no core has this many values of
-    iterations."""
+    """Return the core with memories that hold the program. Raise ProgramError if there is no such core."""
     core = scheduled.core
     if (over := scheduled.instructions.kept - (1 << MOST_TURN_BITS)) > 0:
         raise ProgramError(

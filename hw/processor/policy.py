@@ -1,4 +1,4 @@
-"""The policy for fixed-point formats that a program gets: from its request, or from a file of formats."""
+"""Choose the fixed-point policy of a program, from its request or from a file of formats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ from dynagate.robot.variable import check_constant
 
 
 def request_policy(request: DesignRequest, spec: CoreSpec) -> Policy:
-    """Return the policy of a request. Raises ValueError: the request has an option that a processor does not have."""
+    """Return the policy of a request.
+
+    Raises:
+        OptionError: The request has an option that a processor does not have.
+    """
     refused = {
         "axi": request.axi,
         "budget": request.budget,
@@ -50,8 +54,11 @@ def request_policy(request: DesignRequest, spec: CoreSpec) -> Policy:
 
 
 def file_policy(graphs: Iterable[FormattedGraph], spec: CoreSpec, policy: Policy, file: FormatsFile) -> Policy:
-    """Return the policy with the word and the arithmetic of formats from a file. Raises ProgramError: a format is
-    longer than the word."""
+    """Return the policy with the word length and the arithmetic of formats from a file.
+
+    Raises:
+        ProgramError: A format is longer than the word.
+    """
     nodes = [
         (fmt.width, node.name) for graph in graphs for fmt, node in zip(graph.formats, graph.graph.nodes, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Cores behind standard interfaces, described for programs that stream samples through them (plain Python)."""
+"""Describe cores in their AXI shell for programs that stream samples through them (plain Python)."""
 
 from __future__ import annotations
 
@@ -19,20 +19,27 @@ if TYPE_CHECKING:
     from dynagate.hw.processor.isa.shape import Core
 
 TOP = "accelerator"
+"""Name of the Verilog module."""
 
 
 class CoreError(Error, RuntimeError):
-    """The Verilog of cores cannot be kept; the text names the folder."""
+    """The Verilog of cores cannot be kept in the cache; the text names the folder."""
 
 
 @dataclass(frozen=True)
 class Cores:
-    """This many cores of a shape that take samples in turn, and their streams. Raises ValueError: the streams carry
-    other words than the core's, or there are too many cores."""
+    """A number of cores of one shape behind one pair of streams, with samples in round-robin order.
+
+    Raises:
+        ArgumentError: The streams carry other words than the cores, or there are too many cores.
+    """
 
     core: Core
+    """Shape of each core."""
     axi: Axi
+    """Streams of the shell."""
     cores: int = 1
+    """Number of cores."""
 
     def __post_init__(self) -> None:
         from dynagate.hw.processor.shell.core_shell import check_shell
@@ -41,7 +48,13 @@ class Cores:
 
 
 def behind(design: DesignRecord[ProgramBody], width: int, last: str) -> DesignRecord[ProgramBody]:
-    """A program's design with its streams in a shell. width: bits of a beat. last: what TLAST ends."""
+    """Return the record of a program with its streams in a shell.
+
+    Args:
+        design: Record of the program.
+        width: Bits of a beat.
+        last: Whether TLAST ends samples or batches.
+    """
     words = Sides(design.input.words, design.output.words)
     own = Sides(beats(words.input, width), beats(words.output, width))
     table = with_processor()
@@ -50,16 +63,24 @@ def behind(design: DesignRecord[ProgramBody], width: int, last: str) -> DesignRe
 
 
 def in_its_shell(design: DesignRecord[ProgramBody]) -> DesignRecord[ProgramBody]:
-    """Return a program as its bench knows it: with the streams of the shell."""
+    """Return the record of a program with the streams of the shell that its bench simulates."""
     assert design.body.shell is not None
     return behind(design, design.body.shell.width, design.body.shell.last)
 
 
 def core_verilog(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True, progress: Progress = quiet) -> Path:
-    """Return the Verilog of cores in their shell, in the user's cache; it is written unless it is there.
+    """Return the path of the Verilog of cores in their shell, in the user's cache. It is generated unless it is there.
 
-    has_tlast: whether the source of packets sets TLAST, which a serial line does not. Raises ValueError as
-    `check_shell`, CoreError.
+    Args:
+        core: Shape of the cores.
+        axi: Streams.
+        cores: Number of cores.
+        has_tlast: Whether the source of packets sets TLAST, which a serial line does not.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        ArgumentError: The streams carry other words than the cores, or there are too many cores.
+        CoreError: The cache cannot be written.
     """
     from dynagate.hw.processor.shell.core_shell import check_shell, shell_text
 

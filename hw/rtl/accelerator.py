@@ -1,4 +1,4 @@
-"""The interfaces of an accelerator: AXI4-Stream in and out, and AXI4-Lite registers with identity and counters."""
+"""Base of all accelerators: AXI4-Stream in and out, and AXI4-Lite registers with identity and counters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ from dynagate.hw.rtl.stream_ports import stream_ports
 
 
 def ports(axi: Axi) -> dict[str, Any]:
-    """The members of the shell's signature, by name."""
+    """Return the ports of the shell, by name.
+
+    Args:
+        axi: Width of the streams.
+    """
     return {
         "aclk": In(1),
         "aresetn": In(1),
@@ -34,32 +38,35 @@ def ports(axi: Axi) -> dict[str, Any]:
 
 
 class ShellStatus(NamedTuple):
-    """Signals that the counters observe between the two streams.
-
-    enter, leave: a sample enters or leaves in this cycle. bad_sample: the entering sample is broken. overflow,
-    overflowed: overflow of the leaving sample, by pass and in all. misaligned: high for one cycle when a sample was
-    misaligned. hole: high for one cycle when a beat had a hole. empty: no sample is inside.
-    """
+    """Events between the two streams that the counters observe."""
 
     enter: Value
+    """1: a sample enters in this cycle."""
     leave: Value
+    """1: a result leaves in this cycle."""
     bad_sample: Value
+    """1: the sample that enters has NaN, infinity, or a number outside its format."""
     overflow: Value
+    """One bit per pass: the pass overflowed in the sample that leaves."""
     overflowed: Value
+    """1: the sample that leaves overflowed in any pass."""
     misaligned: Value
+    """1 for one cycle: a sample was misaligned."""
     hole: Value
+    """1 for one cycle: a beat had a hole (a byte that TKEEP omits before the end of a sample)."""
     empty: Value = Const(0)
+    """1: no sample is in the accelerator."""
 
 
 class Accelerator(wiring.Component):
-    """Streams and registers, around whatever computes.
+    """Streams and registers around a computing core. Subclasses add the core.
 
-    s_axis_*, m_axis_*: the streams. s_axil_*: the registers of `hw.rtl.regmap`, as in `hw.rtl.axi_lite`.
+    The ports s_axis_* and m_axis_* are the streams. The ports s_axil_* lead to the registers of `hw.rtl.regmap`.
 
-    =======  ===  =============================
-    aclk     in   the clock of everything
+    =======  ===  =======================================
+    aclk     in   clock of the whole accelerator
     aresetn  in   synchronous reset, active low
-    =======  ===  =============================
+    =======  ===  =======================================
     """
 
     def __init__(self, axi: Axi) -> None:
@@ -67,21 +74,23 @@ class Accelerator(wiring.Component):
         super().__init__(ports(axi))
 
     def _clocked(self, m: Module) -> tuple[Signal, Signal]:
-        """The domain of everything. Returns a soft reset and a clear of the counters."""
+        """Add the clock domain of the accelerator. Return a soft reset, and a signal that clears the counters."""
         m.domains.sync = sync = ClockDomain()
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
         return Signal(name="reset"), Signal(name="clear")
 
     def _controlled(self, m: Module, reset: Signal, clear: Signal, registers: AxiLite) -> None:
-        """The registers at the bus, and what is written to `control`."""
+        """Connect the registers to the bus, and decode what is written to `control`."""
         control = Signal(8)
         m.d.sync += [reset.eq(control[0]), clear.eq(control[1])]
         m.submodules.registers = registers
         m.d.comb += [control.eq(registers.written), *self._at_the_bus(registers)]
 
     def _offer(self, m: Module, sink: Any, reset: Value) -> None:
-        """A beat that is offered waits in registers until it is taken, whatever is reset behind it. sink: has the
-        signals of a stream."""
+        """Register the output stream, so that an offered beat stays until it is accepted, even through a soft reset.
+
+        sink: object with the signals of the stream.
+        """
         offered = Signal(self.axi.width + 1, reset_less=True)
         m.d.comb += [
             sink.tready.eq(~self.m_axis_tvalid | self.m_axis_tready),
@@ -91,7 +100,7 @@ class Accelerator(wiring.Component):
             m.d.sync += [self.m_axis_tvalid.eq(sink.tvalid & ~reset), offered.eq(Cat(sink.tdata, sink.tlast))]
 
     def _at_the_ports(self, source: Any, reset: Value) -> list[Any]:
-        """The input stream at the shell's ports. source: has its signals."""
+        """Return the assignments that connect the input stream to the shell's ports."""
         return [
             source.tdata.eq(self.s_axis_tdata),
             source.tvalid.eq(self.s_axis_tvalid),
@@ -101,7 +110,7 @@ class Accelerator(wiring.Component):
         ]
 
     def _at_the_bus(self, registers: AxiLite) -> list[Any]:
-        """AXI4-Lite at the shell's ports."""
+        """Return the assignments that connect AXI4-Lite to the shell's ports."""
         wires = []
         for name, port in axi_lite.PORTS.items():
             here, there = getattr(self, f"s_axil_{name}"), getattr(registers, name)
@@ -109,7 +118,7 @@ class Accelerator(wiring.Component):
         return wires
 
     def _identity(self, digest: int) -> dict[str, Value]:
-        """Registers that say what the accelerator is, by name. digest: 64 bits of a hash."""
+        """Return the registers that identify the accelerator, by name. digest: 64 bits of a hash."""
         return {
             "identity": Const(IDENTITY, BITS),
             "version": Const(VERSION, BITS),
@@ -118,7 +127,7 @@ class Accelerator(wiring.Component):
         }
 
     def _counters(self, m: Module, clear: Value, core: ShellStatus) -> dict[str, Value]:
-        """Registers that say what happened since a clear, by name."""
+        """Return the registers that count events since the last clear, by name."""
         counts = _Counts(m, clear)
         entered, left = counts.later("entered", core.enter), counts.later("left", core.leave)
         samples_in, samples_out = counts.of("samples_in", entered), counts.of("samples_out", left)
@@ -143,13 +152,13 @@ class Accelerator(wiring.Component):
 
 
 class _Counts:
-    """Counters that begin anew together."""
+    """Counters that are cleared together."""
 
     def __init__(self, m: Module, clear: Any) -> None:
         self.m, self.clear = m, clear
 
     def later(self, name: str, event: Value) -> Signal:
-        """Register an event: the result is high one cycle after it."""
+        """Register an event: the result is 1 one cycle after the event."""
         register = Signal(event.shape(), name=name)
         self.m.d.sync += register.eq(event)
         with self.m.If(self.clear):
@@ -157,7 +166,7 @@ class _Counts:
         return register
 
     def of(self, name: str, event: Any) -> Signal:
-        """How often it happened."""
+        """Count an event."""
         count = Signal(BITS, name=name)
         self.m.d.sync += count.eq(count + event)
         with self.m.If(self.clear):
@@ -165,7 +174,7 @@ class _Counts:
         return count
 
     def first(self, name: str, event: Any, index: Any) -> tuple[Signal, Signal]:
-        """How often it happened, and the index at which it first did."""
+        """Count an event, and keep the index at which it occurred first."""
         count = self.of(name, event)
         first = Signal(BITS, name=f"first_of_{name}", reset_less=True)
         with self.m.If(event & (count == 0)):
@@ -173,7 +182,7 @@ class _Counts:
         return count, first
 
     def sticky(self, name: str, bits: Any) -> Signal:
-        """Which bits were ever 1."""
+        """Keep each bit that was ever 1."""
         seen = Signal(len(bits), name=name)
         self.m.d.sync += seen.eq(seen | bits)
         with self.m.If(self.clear):

@@ -17,17 +17,18 @@ __all__ = ["PER_BATCH", "PER_SAMPLE", "WIDTHS", "Axi"]
 class Axi:
     """Options of the AXI shell around a datapath.
 
-    width: bits of both streams, 32, 64, 128, 256 or 512. last: TLAST ends every "sample" or a "batch" of samples.
-    words: the number format of the streams, "float32" or the datapath's own integers packed, "fixed". choice: a
-    register selects which outputs of a function are sent while the accelerator runs.
-
-    Raises ValueError: an option has another value.
+    Raises:
+        ArgumentError: An option has another value.
     """
 
     width: int = 512
+    """Bits of a beat of both streams: 32, 64, 128, 256 or 512."""
     last: str = PER_SAMPLE
+    """What TLAST ends: "sample" for every sample, or "batch" for a batch of samples."""
     words: str = FLOAT32
+    """Number format of the streams: "float32", or "fixed" for the packed integers of the datapath."""
     choice: bool = False
+    """Whether a register selects, at run time, which outputs of a function are sent."""
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)
@@ -41,5 +42,5 @@ class Axi:
 
     @property
     def lanes(self) -> int:
-        """32-bit words of a beat."""
+        """Return the 32-bit words per beat."""
         return self.width // WORD

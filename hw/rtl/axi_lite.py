@@ -1,4 +1,4 @@
-"""An AXI4-Lite subordinate: one write and one read at a time, each with its answer registered."""
+"""An AXI4-Lite subordinate with one write and one read at a time and registered responses."""
 
 from __future__ import annotations
 
@@ -31,25 +31,29 @@ PORTS = {
     "rvalid": Out(1),
     "rready": In(1),
 }
+"""Ports of AXI4-Lite, by name without prefix."""
 
 
 class AxiLite(wiring.Component):
-    """AXI4-Lite to registers. An address without a register, or a write to a read-only one, is answered with SLVERR.
+    """Registers behind AXI4-Lite. An unknown address, or a write to a read-only register, is answered with SLVERR.
 
-    values: by name, the bits that the registers read as, those that are not in the table after all others. parameters:
-    words that registers after those of the table hold until others are written. choices: how many outputs each function
-    has; a register after the parameters has a bit for each. A choice without an output of some function, or while
-    samples are under way, is answered with SLVERR. Ports besides these: those of AXI4-Lite, in PORTS.
+    A choice of outputs is also answered with SLVERR if it omits all outputs of a function, or while samples are under
+    way. The ports of AXI4-Lite are listed in PORTS; the others are:
 
-    ===============  ===  =======================================================
-    written          out  for a cycle: the low byte that was written to `control`
-    parameter        out  the place of the parameter that is written
-    parameter_word   out  what is written into it
-    parameter_valid  out  for a cycle: a parameter is written
-    outputs          out  those that are chosen
-    idle             in   no sample is under way
-    restore          in   choose all outputs
-    ===============  ===  =======================================================
+    ===============  ===  ========================================================================
+    written          out  8 bits, valid for one cycle: the low byte that was written to `control`
+    parameter        out  index of the parameter that is written
+    parameter_word   out  32 bits: the word that is written to it
+    parameter_valid  out  1 for one cycle: a parameter is written
+    outputs          out  one bit per output: the output is sent
+    idle             in   1: no sample is under way
+    restore          in   1: choose all outputs
+    ===============  ===  ========================================================================
+
+    Args:
+        values: Value that each register reads as, by name. Names outside the register table follow the table.
+        parameters: Words of the parameter registers, which follow the table, after a reset.
+        choices: Number of outputs of each function. A register after the parameters has a bit for each output.
     """
 
     def __init__(
@@ -129,7 +133,7 @@ class AxiLite(wiring.Component):
         return [self.outputs] if self._choices else []
 
     def _choose(self, m: Module, write: Value, address: Signal, data: Signal, whole: Signal) -> Value:
-        """Takes a choice of outputs that is written. Returns whether it is one that can be taken."""
+        """Accept a choice of outputs that is written. Return whether it is valid."""
         if not self._choices:
             return Const(0)
         starts = [sum(self._choices[:k]) for k in range(len(self._choices) + 1)]

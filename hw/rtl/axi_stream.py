@@ -1,8 +1,8 @@
-"""AXI4-Stream of numbers on one side, payloads of the datapath on the other.
+"""Convert between beats of an AXI4-Stream and samples or results of the datapath.
 
-A sample begins with a beat of its own: number k is in beat k // lanes, lane k % lanes. The word after the last number
-is the sample's tag, which is not converted and comes back with the result; what is left of the last beat is 0. Each
-lane has one converter, and both pipelines run free: credit says whether what comes out will find room.
+A sample begins with a new beat: number k is in beat k // lanes, lane k % lanes. The word after the last number is the
+sample's tag, which the result returns unchanged; the rest of the last beat is 0. Each lane has one converter. The
+converters never stall: credit guarantees space for what they produce.
 """
 
 from __future__ import annotations
@@ -27,30 +27,33 @@ from dynagate.hw.units.rescale import by_beat, delayed
 
 
 class Converters(NamedTuple):
-    """Converters between a stream's words and the datapath's integers.
-
-    nan: the word that replaces a number of an unusable result; None if a bit of the word marks such results.
-    """
+    """Converters between a stream's words and the datapath's integers."""
 
     into: type[FromFloat | FromWord]
+    """Component that converts a word to an integer."""
     out: type[ToFloat | ToWord]
+    """Component that converts an integer to a word."""
     nan: int | None
+    """Word that replaces the numbers of an unusable result; None if a bit marks such results."""
 
 
 CONVERTERS = {
     FLOAT32: Converters(FromFloat, ToFloat, BINARY32.nan),
     FIXED: Converters(FromWord, ToWord, None),
 }
+"""Converters by number format of the stream."""
 
 
 def _lanes(formats: Sequence[Format], lanes: int) -> list[list[Format]]:
-    """Per lane that carries something, the formats of its fields, beat by beat."""
+    """Return the formats of the fields in each lane, beat by beat. Lanes without fields are left out."""
     return [list(formats[lane::lanes]) for lane in range(min(lanes, len(formats)))]
 
 
 class _Credit:
-    """Space behind a pipeline: taken where something enters it, given back where it leaves the FIFO at the end. some:
-    there is space, as a register says; the last one is kept, since one may be taken while it is set."""
+    """Counter of free space behind a pipeline: taken by an entry, returned when the FIFO behind the pipeline is read.
+
+    `some` is a register that is 1 if there is space. It keeps one entry in reserve, which may be taken while it is 1.
+    """
 
     def __init__(self, m: Module, depth: int, taken: Value, returned: Value, name: str) -> None:
         self.left = Signal(range(depth + 1), init=depth, name=name)
@@ -59,38 +62,45 @@ class _Credit:
 
 
 class StreamRegisters(NamedTuple):
-    """Registers of a stream that a proof observes. under_way: one bit for each stage of the pipeline."""
+    """Registers of a stream that a formal proof observes."""
 
     credit: Signal
     some: Signal
     under_way: Signal
+    """One bit for each stage of the converter pipeline."""
     fifo: SyncFIFOBuffered
 
 
 class InputStream(wiring.Component):
-    """AXI4-Stream to samples: numbers are converted, a converter per lane.
+    """Converts beats of an AXI4-Stream to samples, with one converter per lane.
 
-    words: what the stream carries. With FIXED its words hold the samples' bits as they are.
+    If TLAST ends a batch, a sample that TLAST cuts short is delivered as broken, to keep the end of the batch. If TLAST
+    ends each sample, such a sample is dropped.
 
-    ==========  ===  ============================================================================
-    tdata       in   words of a beat; a sample begins with a beat of its own
-    tvalid      in   the beat is offered
-    tready      out  the beat is taken
-    tlast       in   the beat ends a sample or a batch, as `last` says
-    tkeep       in   which bytes of the beat are there; only those after a sample's tag may be missing
+    ==========  ===  ===========================================================================================
+    tdata       in   words of a beat; a sample begins with a new beat
+    tvalid      in   1: the beat is offered
+    tready      out  1: the beat is accepted
+    tlast       in   1: the beat ends a sample or a batch, depending on `last`
+    tkeep       in   one bit per byte: the byte is present; only bytes after a sample's tag may be missing
     o_payload   out  fields of a sample, from bit 0 up
-    o_bad       out  one of them is NaN, infinite or does not fit its format
-    o_broken    out  the fields are not a sample's: TLAST cut it short, it has a hole, or what follows its tag is not 0
-    o_last      out  the batch ends with this sample
-    o_tag       out  the sample's tag; of a broken one each bit is inverted
-    o_valid     out  there is a sample
-    o_ready     in   it is taken
-    idle        out  no sample is on its way, nor part of one
-    misaligned  out  for a cycle, of each sample: it is broken, or TLAST is missing
-    hole        out  for a cycle, of each beat: a byte of a sample or of its tag is missing
+    o_bad       out  1: a field is NaN, infinite or outside its format
+    o_broken    out  1: TLAST cut the sample short, it has a hole, or the words after its tag are not 0
+    o_last      out  1: the batch ends with this sample
+    o_tag       out  32 bits: the sample's tag, inverted if the sample is broken
+    o_valid     out  1: a sample is offered
+    o_ready     in   1: the sample is accepted
+    idle        out  1: no sample, or part of one, is under way
+    misaligned  out  1 for one cycle per sample: it is broken, or TLAST is missing
+    hole        out  1 for one cycle per beat: a byte of a sample or of its tag is missing
+    ==========  ===  ===========================================================================================
 
-    Where TLAST ends a batch, a sample that it cuts short goes on, so that the batch's end does; else it is dropped.
-    ==========  ===  ============================================================================
+    Args:
+        formats: Format of each field of a sample.
+        width: Bits of a beat.
+        ii: Initiation interval of the datapath in cycles.
+        last: What TLAST ends.
+        words: Number format of the stream. With FIXED, words hold the packed bits of the sample.
     """
 
     def __init__(
@@ -171,7 +181,7 @@ class InputStream(wiring.Component):
         return m
 
     def _strange(self, m: Module, whole: Value, first: int) -> Signal:
-        """Two cycles after the last beat of a sample: its words from the first one on are not all 0."""
+        """Return, two cycles after the last beat of a sample, whether the words from `first` on are not all 0."""
         bytes_of = [self.tdata[8 * k : 8 * k + 8] & self.tkeep[k].replicate(8) for k in range(self.width // 8)]
         words = [Cat(bytes_of[low : low + WORD // 8]) for low in range(first * WORD // 8, self.width // 8, WORD // 8)]
         filled = [delayed(m, word.any(), 1, f"filled_{k}") for k, word in enumerate(words)]
@@ -180,8 +190,11 @@ class InputStream(wiring.Component):
         return strange
 
     def _holed(self, m: Module, accept: Value, beat: Signal, first: int) -> Value:
-        """Two cycles after the last beat of a sample: a byte is missing in one of its beats, before word `first` in the
-        last one. `hole` says the same of each beat."""
+        """Return, two cycles after the last beat of a sample, whether a byte before word `first` of its last beat is
+        missing.
+
+        It also drives `hole`, which reports each beat.
+        """
         words = [self.tkeep[low : low + WORD // 8].all() for low in range(0, self.width // 8, WORD // 8)]
         kept = [delayed(m, word, 1, f"kept_{k}") for k, word in enumerate(words)]
         here = delayed(m, accept, 1, "beat_is_here", reset=True)
@@ -194,7 +207,7 @@ class InputStream(wiring.Component):
         return ended & before
 
     def _converted(self, m: Module, accept: Value, beat: Signal) -> tuple[list[Signal], Signal]:
-        """The fields of a sample, which come to rest beat by beat, and whether one of them is bad."""
+        """Return the fields of a sample, which arrive beat by beat, and whether one of them is bad."""
         later = self.converter.latency + 1
         arrived = delayed(m, accept, later, "arrived")
         arrived_beat = delayed(m, beat, later, "arrived_beat")
@@ -218,32 +231,37 @@ class InputStream(wiring.Component):
 
 
 def _packed(fields: Sequence[Value], bad: Value) -> list[Value]:
-    """The words of a result's bits, the last of which says that it cannot be used."""
+    """Return the words of a result's packed bits. The last bit marks an unusable result."""
     bits = Cat(*fields, bad)
     return [bits[low : low + WORD].as_signed() for low in range(0, len(bits), WORD)]
 
 
 def _is_one_of(beat: Signal, beats: Collection[int]) -> Value:
-    """Whether a beat is one of these: those of a single layout are neighbors."""
+    """Return whether a beat is one of these beats, which are consecutive for a single layout."""
     if len(beats) == max(beats) + 1:
         return beat < len(beats)
     return Cat(beat == k for k in sorted(beats)).any()
 
 
 class _Moves(NamedTuple):
-    """From beat to beat of a result, and to the first one of the next result. first_beats: of each function's layouts.
-    choices: the number of each function's layout, from 1 up."""
+    """Steps from beat to beat of a result, and to the first beat of the next result."""
 
     beat: Signal
+    """The present beat."""
     issue: Signal
+    """1: the beat is issued in this cycle."""
     load: Signal
+    """1: the next result begins."""
     first_beats: list[list[int]]
+    """First beats of the layouts of each function."""
     function: Value
+    """Index of the function of the next result."""
     choices: list[Value]
+    """Number of the layout that each function uses, from 1 up."""
 
     def follow(self, m: Module, register: Signal, entries: Sequence[int]) -> None:
-        """The register has the entry of the beat. What the first beats have waits in registers where a function has
-        several layouts."""
+        """Let a register hold the entry of the present beat. The entries of first beats wait in registers of their own.
+        """
         firsts: list[Value] = []
         for k, (beats_of_layouts, choice) in enumerate(zip(self.first_beats, self.choices, strict=True)):
             by_layout = [Const(entries[b], register.shape()) for b in beats_of_layouts]
@@ -258,28 +276,33 @@ class _Moves(NamedTuple):
 
 
 class OutputStream(wiring.Component):
-    """Results to AXI4-Stream: fields are converted to what the stream carries, a converter per lane.
+    """Converts results to beats of an AXI4-Stream, with one converter per lane.
 
-    layouts: for each function, the fields of its results in the order of their words, in each of the layouts that
-    `i_choice` chooses from; all fields in one layout unless given. words: what the stream carries. With FIXED its words
-    hold the bits of these fields as they are, and a bit more says that the result cannot be used.
-
-    =========  ===  ======================================================================================
+    =========  ===  =====================================================================================
     i_payload  in   fields of a result, from bit 0 up
-    i_bad      in   the result cannot be used: all its numbers are NaN
-    i_last     in   the batch ends with this result
-    i_tag      in   the tag of the result's sample
-    i_layout   in   which function it is of
-    i_choice   in   for each function, the number of its layout, from 1 up; only where one has several.
-                    To be changed only while no result is on its way
-    i_valid    in   there is a result
-    i_ready    out  it is taken
-    idle       out  no result is on its way
+    i_bad      in   1: the result is unusable: all its numbers become NaN
+    i_last     in   1: the batch ends with this result
+    i_tag      in   32 bits: tag of the result's sample
+    i_layout   in   index of the result's function
+    i_choice   in   number of each function's layout, from 1 up, if it has several; constant while results
+                    are under way
+    i_valid    in   1: a result is offered
+    i_ready    out  1: the result is accepted
+    idle       out  1: no result is under way
     tdata      out  words of a beat
-    tvalid     out  the beat is offered
-    tready     in   the beat is taken
-    tlast      out  the beat ends a sample or a batch, as `last` says
-    =========  ===  ======================================================================================
+    tvalid     out  1: the beat is offered
+    tready     in   1: the beat is accepted
+    tlast      out  1: the beat ends a sample or a batch, depending on `last`
+    =========  ===  =====================================================================================
+
+    Args:
+        formats: Format of each field of a result.
+        width: Bits of a beat.
+        last: What TLAST ends.
+        layouts: For each function and each layout that `i_choice` selects, its fields in the order of the words; all
+            fields in one layout unless given.
+        words: Number format of the stream. With FIXED, words hold the packed bits, and a last bit marks unusable
+            results.
     """
 
     def __init__(
@@ -384,7 +407,7 @@ class OutputStream(wiring.Component):
         bad: Signal,
         tag: Signal,
     ) -> Signal:
-        """The words of a beat, `later` cycles after it is issued. units: the converter of each lane."""
+        """Return the words of a beat, `later` cycles after it is issued. units: converter of each lane."""
         beat, slowest = moves.beat, max(unit.latency for unit in units.values())
         later = slowest + 2
         numbers = self._numbers(held, bad)
@@ -418,7 +441,7 @@ class OutputStream(wiring.Component):
         return [self.i_choice[low : low + bits] for low, bits in zip(starts, self._choice_bits, strict=True)]
 
     def _numbers(self, held: Signal, bad: Signal) -> list[Value]:
-        """The fields of the result that is held, or the words of its layouts."""
+        """Return the fields of the result that is held, or the words of its layouts."""
         fields: list[Value] = []
         low = 0
         for fmt in self.fields:

@@ -1,11 +1,11 @@
-"""Plan -> one Amaranth component with streams i and o.
+"""Generate the datapath of a plan: one Amaranth component with an input stream and an output stream.
 
-The pipeline runs free: no register but the control's has a reset or waits for anything. A sample enters in slot 0
-when the output FIFO is sure to have room for it (credit), its valid bit travels along, and ii slots later the next
-may enter. A value lives in registers that are enabled once every ii cycles, so ceil(lifetime / ii) of them hold it.
+The pipeline never stalls: only control registers have a reset. A sample enters in slot 0 if the output FIFO is sure to
+have space (credit), and its valid bit travels along; the next sample may enter ii cycles later. A register of a value
+is enabled once every ii cycles, so ceil(lifetime / ii) registers hold it.
 
-Between two registers lies no more than one DSP stage, one carry chain or one multiplexer. What a carry chain has made
-is looked at a cycle later, so overflow bits are gathered on the side and reach the output a little after the values.
+Between two registers there is at most one DSP stage, one carry chain or one multiplexer. The result of a carry chain is
+compared one cycle later, so overflow bits are collected in a separate pipeline and follow the values by a few cycles.
 """
 
 from __future__ import annotations
@@ -28,18 +28,22 @@ from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own
 
 END = "end"
-"""Field of a result of several functions: the place of its function among them."""
+"""Field of a result of several functions that holds the index of its function."""
 
 
 class Datapath(wiring.Component):
-    """The pipeline of a plan. `design_hash` in design.json says which design it is.
+    """The pipeline of a plan.
 
-    ===========  ===  ============================================================================================
+    ===========  ===  ==============================================================================================
     i            in   stream of samples: one signed field for each input of the graph
-    o            out  stream of results: one field for each different output, and `overflow`, a bit for each scope; of
-                      several functions those of the sample's function have values, and `end` says which it is
-    design_hash  out  a constant: the 64 bits of the hash in design.json
-    ===========  ===  ============================================================================================
+    o            out  stream of results: one field for each different output, and `overflow` with a bit per pass;
+                      with several functions, `end` is the sample's function, whose outputs are valid
+    design_hash  out  64-bit constant: start of the hash in design.json
+    ===========  ===  ==============================================================================================
+
+    Args:
+        plan: Plan of the datapath.
+        design_hash: The constant.
     """
 
     def __init__(self, plan: Plan, design_hash: int = 0) -> None:
@@ -94,7 +98,7 @@ class Datapath(wiring.Component):
         return m
 
     def _deliver(self, m: Module, flow: FlowControl) -> None:
-        """The result of the end whose turn it is. A field holds anything in results of functions that lack it."""
+        """Drive the output stream with the result of the chosen end. Outputs that its function lacks are undefined."""
         plan, payload = self.plan, self.o.payload
         sources: dict[str, dict[int, Value]] = defaultdict(dict)
         for k, delivery in enumerate(plan.deliveries):
@@ -117,8 +121,11 @@ class Datapath(wiring.Component):
 
 
 def end_of(is_code: Sequence[Value]) -> Value:
-    """The place of a sample's function among several; the last one's where it is none of them. is_code: for each,
-    whether the sample has its code."""
+    """Return the index of a sample's function; that of the last function if the code is unknown.
+
+    Args:
+        is_code: For each function, whether the sample has its code.
+    """
     end: Value = Const(len(is_code) - 1)
     for k, here in enumerate(is_code[:-1]):
         end = Mux(here, k, end)
@@ -126,10 +133,10 @@ def end_of(is_code: Sequence[Value]) -> Value:
 
 
 class _Values:
-    """One register chain per value, and the units that make the values.
+    """One delay line per value, and the units that compute the values.
 
-    Registers and sums are in submodules named after the part of the algorithm and the link; what the values of several
-    share is in `units`."""
+    Registers and adders are in submodules named after the pass and the link. Shared units are in `units`.
+    """
 
     def __init__(self, m: Module, plan: Plan, payload: Any, fabric: DspTarget) -> None:
         self.plan, self.formatted, self.fabric = plan, plan.formatted, fabric
@@ -155,7 +162,7 @@ class _Values:
             make(unit, f"{name.lower().replace('.', '_').replace('-', 'm')}_{instance}", operations)
 
     def connect(self, flow: FlowControl) -> None:
-        """Slots to what changes with them."""
+        """Connect the slots to the registers that they enable."""
         for (path, slot), assignments in sorted(self._updates.items()):
             m = self._module(path)
             if self.plan.ii == 1:
@@ -165,27 +172,32 @@ class _Values:
                     m.d.sync += assignments
 
     def _module(self, path: tuple[str, ...]) -> Module:
-        """The submodule with this path, made where it is not there yet."""
+        """Return the submodule with this path; it is created if necessary."""
         if path not in self._modules:
             above = self._module(path[:-1])
             self._modules[path] = above.submodules[path[-1]] = Module()
         return self._modules[path]
 
     def _home(self, i: int) -> Module:
+        """Return the module that holds a node's registers."""
         return self._module(self.plan.module(i))
 
     def _on_slot(self, i: int, cycle: int, assignment: Any) -> None:
-        """An update of the node's registers at the end of this cycle of every sample."""
+        """Assign to a node's registers at the end of this cycle of every sample."""
         self._updates[self.plan.module(i), cycle % self.plan.ii].append(assignment)
 
     def _by_slot(self, values: dict[int, Value], counter: Signal, name: str) -> Value:
-        """One of the values, by slot. A slot without a value repeats another's, which adds no input."""
+        """Return the value of the present slot. A slot without a value repeats another one, which adds no multiplexer
+        input.
+        """
         some = values[min(values)]
         ways = [values.get(slot, some) for slot in range(self.plan.ii)]
         return self.fabric.choose(self.units, ways, counter, f"choose_{name}")
 
     def _make_signals(self, i: int) -> None:
-        """The signal named as the node has its value from cycle ready(i) on; _d1, _d2 hold it for longer."""
+        """Create the delay line of a node: its named signal is valid from cycle ready(i) on, _d1, _d2, ... hold it
+        longer.
+        """
         plan = self.plan
         name, shape = plan.signal_names[i], signed(self.formatted.formats[i].width)
         count = plan.registers(i)
@@ -205,7 +217,7 @@ class _Values:
             self._on_slot(i, cycle, after.eq(before))
 
     def read(self, node: int, cycle: int) -> Value:
-        """The node's integer, from the register that has it in this cycle of its sample."""
+        """Return the register that holds a node's integer in a cycle of its sample."""
         plan = self.plan
         root = plan.root[node]
         if root not in plan.position:
@@ -214,7 +226,7 @@ class _Values:
         return self.chain[root][index - 1] if index else self.live[root]
 
     def _own(self, i: int, row: Own) -> None:
-        """A unit of the operation's own."""
+        """Add the unit of an operation that does not share one."""
         formats = self.formatted.formats
         cycle = self.plan.start(i)
         wires = row.wires(
@@ -246,9 +258,11 @@ class _Values:
         return values
 
     def _note_overflow(self, i: int, cycle: int, flag: Value) -> None:
+        """Record an overflow bit, and the cycle of a sample in which it can be read."""
         self.flags.append((i, cycle, flag))
 
     def _multiplier(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
+        """Add a shared multiplier and its multiplexers."""
         formatted = self.formatted
         reads = {slot: self._operands(i) for slot, i in operations.items()}
         widths = [(a.width, b.width) for (_, a), (_, b) in reads.values()]
@@ -269,7 +283,8 @@ class _Values:
         self._connect_ports(name, core, ports)
 
     def _cut(self, name: str, exact: Value, fracs: dict[int, int]) -> None:
-        """Results of a unit, by node the fraction bits that its exact result has, cut to their formats."""
+        """Cut the results of a unit to the formats of their nodes. fracs: fraction bits of the exact result, by node.
+        """
         guards: dict[int, Value] = {}
         for i, frac in fracs.items():
             m, fmt = self._home(i), self.formatted.formats[i]
@@ -279,8 +294,11 @@ class _Values:
         self._guards(name, exact, guards)
 
     def _guards(self, name: str, product: Value, guards: dict[int, Value]) -> None:
-        """The guards of a unit's results all end at its top bit. Each part of it, from where one guard
-        begins to where the next does, is compared for all of them, and the comparisons meet a cycle later."""
+        """Compare the guard bits of a unit's results, which all end at its top bit.
+
+        The bits are divided at the start of each guard. Each part is compared once for all results, and a cycle later
+        the parts of a guard are joined.
+        """
         lengths = sorted({len(guard) for guard in guards.values()} - {0})
         parts: list[Signal] = []
         top = len(product) - 1
@@ -294,14 +312,17 @@ class _Values:
                 self._note_overflow(i, self.plan.ready(i) + 1, flag)
 
     def _connect_ports(self, unit: str, core: Any, ports: dict[str, dict[int, Value]]) -> None:
+        """Connect the operand ports of a shared unit, by slot."""
         counter = self._own_counter(unit)
         self.units.d.comb += [
             getattr(core, name).eq(self._by_slot(values, counter, f"{unit}_{name}")) for name, values in ports.items()
         ]
 
     def _own_counter(self, unit: str) -> Signal:
-        """Count the slot next to a unit: the bits of one counter for all units would drive thousands of multiplexers.
-        Synthesis does not merge counters, because each one depends only on itself."""
+        """Return a slot counter for one unit: the bits of a common counter would drive thousands of multiplexers.
+
+        Synthesis does not merge the counters, because each one depends only on itself.
+        """
         ii = self.plan.ii
         counter = Signal(range(ii), name=f"{unit}_slot")
         if ii > 1:
@@ -309,6 +330,7 @@ class _Values:
         return counter
 
     def _elementary(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
+        """Add a shared unit of an elementary function."""
         core = ELEMENTARY[unit.kind].core(*unit.key)
         self.units.submodules[name] = core
         ports: dict[str, dict[int, Value]] = {"x": {}}
@@ -325,15 +347,16 @@ class _Values:
         self._connect_ports(name, core, ports)
 
     def _unit_result(self, i: int, core: Any) -> None:
+        """Connect the result of a shared unit to its node."""
         self._home(i).d.comb += self.live[i].eq(core.o)
         self._note_overflow(i, self.plan.ready(i), core.overflow)
 
     def outputs(self, delivery: FunctionOutputs) -> Value:
-        """The outputs of a function in the last cycle of its samples."""
+        """Return the outputs of a function in the last cycle of its samples."""
         return Cat(*(self.read(i, delivery.cycle) for i in delivery.nodes))
 
     def overflow(self, delivery: FunctionOutputs) -> tuple[Value, int]:
-        """A bit for each scope, and the cycles by which it follows the outputs."""
+        """Return one overflow bit per pass, and the cycles by which they follow the outputs."""
         graph = self.formatted.graph
         flags: list[Flags] = [defaultdict(list) for _ in graph.scopes]
         for i, cycle, flag in self.flags:

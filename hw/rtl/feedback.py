@@ -1,4 +1,4 @@
-"""A datapath of one step, whose state stays on the chip: results return as the states of the next step."""
+"""A ring around the datapath of one step: results return as the states of the next step."""
 
 from __future__ import annotations
 
@@ -31,36 +31,46 @@ from dynagate.hw.plan.plan import Plan
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
 
 COUNT = 32
-"""Bits of a trajectory's steps, and of the registers that they are compared with."""
+"""Bits of a trajectory's step counter, and of the registers that it is compared with."""
 
 SPARE = 4
-"""States that the chip holds beyond those in the pipeline."""
+"""Number of states that the ring can hold in addition to those in the pipeline."""
 
 
 def capacity(latency: int, ii: int) -> int:
-    """Trajectories that may be under way at a time."""
+    """Return how many trajectories can be under way at once.
+
+    Args:
+        latency: Latency of the datapath in cycles.
+        ii: Initiation interval in cycles.
+    """
     return -(-latency // ii) + SPARE
 
 
 class StateFeedback(wiring.Component):
-    """Steps of trajectories through a datapath. The module `datapath` is in a file of its own.
+    """Runs steps of trajectories through a datapath. The module `datapath` is in a file of its own.
 
     Up to `capacity` trajectories are under way. A step that does not start a trajectory continues the one whose last
-    step entered longest ago. A state is rounded to the formats of the inputs as `fixedpoint.format.rescale` does. A
-    trajectory that overflows, in the datapath or because its state or an input does not fit, is flagged in all its
-    later results.
+    step entered longest ago. A state is rounded to the formats of the inputs like `fixedpoint.format.rescale`. A
+    trajectory that overflows, in the datapath or because a state or an input does not fit, is flagged in all its later
+    results.
 
-    ===========  ===  ==================================================================================================
-    reset        in   all trajectories are dropped
-    steps        in   trajectories also end after this many steps; 0: only the stream ends them
-    every        in   results leave after this many steps of their trajectory, and after its last; 0 is 1
-    i            in   stream of steps: the datapath's fields, then FLAGS and a tag; the state counts with start
-    o            out  stream of results: the datapath's, then whether it is flagged, the batch ends, and the step's tag
-    entered      out  for a cycle: a step has entered the datapath
-    design_hash  out  a constant: the 64 bits of the hash in design.json
-    ===========  ===  ==================================================================================================
+    ===========  ===  =====================================================================================
+    reset        in   1: drop all trajectories
+    steps        in   trajectories end after this many steps; 0: only the stream ends them
+    every        in   a result is sent after this many steps, and after the last; 0 counts as 1
+    i            in   stream of steps: the datapath's fields, FLAGS and a tag; the state counts if start is 1
+    o            out  stream of results: the datapath's fields, flagged, end of the batch, and the step's tag
+    entered      out  1 for one cycle: a step has entered the datapath
+    design_hash  out  64-bit constant: start of the hash in design.json
+    ===========  ===  =====================================================================================
 
-    carry: output -> input of the graph. Raises ValueError: their shapes differ.
+    Args:
+        plan: Plan of the datapath.
+        carry: Input of the graph that each carried output becomes, by output.
+
+    Raises:
+        ArgumentError: The shapes of an output and its input differ.
     """
 
     def __init__(self, plan: Plan, carry: Mapping[str, str]) -> None:
@@ -154,15 +164,19 @@ class StateFeedback(wiring.Component):
         return m
 
     def _waits(self, m: Module, states: SyncFIFO) -> Signal:
-        """Whether a state waits, in a register. A step enters in slot 0, so none was taken in the cycle before, or one
-        may have been where every cycle is a slot: the last one then shows in every second cycle."""
+        """Return a register that is 1 if a state waits for its next step.
+
+        A step enters in slot 0, so no state was taken in the cycle before. If every cycle is a slot, one may have been
+        taken:
+        the last state then counts only in every second cycle.
+        """
         waits = Signal(name="a_state_waits")
         kept = ~waits if self.plan.ii == 1 else Const(1)
         m.d.sync += waits.eq(~self.reset & (states.w_en | (states.level > 1) | ((states.level != 0) & kept)))
         return waits
 
     def _entering(self, m: Module, state: View[Any], shows_all: Signal) -> View[Any]:
-        """Return the state that accompanies an iteration entering the datapath."""
+        """Return the side data of a step that enters the datapath."""
         start, stop, bad, last = (self.i.payload[self.in_bits + k] for k in range(len(FLAGS)))
         entering = Signal(self._beside)
         first_ends = Signal(reset_less=True)
@@ -179,7 +193,7 @@ class StateFeedback(wiring.Component):
         return entering
 
     def _kept(self, m: Module, leaving: View[Any], result: Value, flagged: Value, shows_all: Signal) -> View[Any]:
-        """The state of the next step, a cycle after the result."""
+        """Return the state of the next step with its side data, one cycle after the result."""
         values, misfit = self._rounded(m, result)
         flagged_late = Signal()
         since, turns = Signal(COUNT, reset_less=True), Signal(COUNT, reset_less=True)
@@ -200,7 +214,7 @@ class StateFeedback(wiring.Component):
         return kept
 
     def _with_state(self, start: Value, state: Value) -> Value:
-        """The fields of a step, the carried ones from the stream with `start`, else from the states."""
+        """Return the fields of a step: carried ones from the stream if `start` is 1, else from the state."""
         place = {}
         at = 0
         for _, target in self.pairs:
@@ -217,7 +231,7 @@ class StateFeedback(wiring.Component):
         return Cat(*fields)
 
     def _rounded(self, m: Module, result: Value) -> tuple[Value, Value]:
-        """Carried outputs in the formats of the inputs, and whether one did not fit, a cycle late."""
+        """Return the carried outputs in the formats of the inputs, and whether one did not fit, one cycle late."""
         plan = self.plan
         formats, arithmetic = plan.formatted.formats, plan.formatted.arithmetic
         place: dict[int, Value] = {}

@@ -1,5 +1,8 @@
-"""Overflow bits of a sample, collected next to the pipeline: a bit per scope travels with the sample and takes up what
-each cycle saw, no more bits to a register than a lookup table has inputs."""
+"""Collect the overflow bits of a sample in a pipeline of their own.
+
+One bit per pass travels with the sample and accumulates the overflow bits of each cycle. A register has at most as many
+inputs as a lookup table.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,28 @@ INPUTS = 6
 """Inputs of a lookup table."""
 
 Flags = dict[int, list[Value]]
-"""Cycle of the sample -> overflow bits that can be read in it."""
+"""Overflow bits by the cycle of the sample in which they can be read."""
 
 
 def gather(m: Module, flags: list[Flags], latency: int, name: str = "overflow") -> tuple[Value, int]:
-    """flags: per scope. name: of the registers. Returns a bit per scope, and the cycles by which they follow the
-    sample's last one."""
+    """Collect overflow bits.
+
+    Args:
+        m: Module that the registers are added to.
+        flags: Overflow bits of each pass.
+        latency: Cycle of a sample in which its values are delivered.
+        name: Prefix of the registers' names.
+
+    Returns:
+        One bit per pass, and the cycles by which these bits follow the values.
+    """
     bits = [_Gathered(m, f"{name}_{k}", scope, latency) for k, scope in enumerate(flags)]
     late = max(bit.late for bit in bits)
     return Cat(*(bit.after(late) for bit in bits)), late
 
 
 class _Gathered:
-    """late: cycles from the sample's last one until the bit can be read."""
+    """Overflow bit of one pass. late: cycles from the delivery of the values until the bit can be read."""
 
     def __init__(self, m: Module, name: str, flags: Flags, latency: int) -> None:
         self.m, self.name = m, name
@@ -45,7 +57,7 @@ class _Gathered:
         return register
 
     def after(self, late: int) -> Value:
-        """The bit `late` cycles after the sample's last one."""
+        """Return the bit `late` cycles after the delivery of the values."""
         seen: Value = Const(0, 1) if self.seen is None else self.seen
         for k in range(self.late, late):
             seen = self._register(f"late_{k + 1}", seen)

@@ -1,4 +1,4 @@
-"""The registers behind AXI4-Lite: one table for the hardware, design.json and the documentation."""
+"""Registers behind AXI4-Lite: one table for the hardware, design.json and the documentation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dynagate.base.errors import ArgumentError
 from dynagate.design.design import Register
 
 READ, WRITE = "read", "write"
+"""Access to a register."""
 IDENTITY = 0x44594E47
-""""DYNG"."""
+"""Value of the register `identity`: the letters DYNG."""
 VERSION = 3
-"""Version of the registers and the streams; a host refuses others."""
+"""Version of the registers and the streams; a host refuses other versions."""
 BITS = 32
+"""Bits of a register."""
 
 
 def _table(*rows: tuple[str, str, str] | tuple[str, str, str, tuple[str, ...]]) -> dict[str, Register]:
@@ -45,15 +47,17 @@ REGISTERS = _table(
         "samples that TLAST cut short or did not end, that have a hole, or whose words after the tag are not 0",
     ),
 )
+"""Registers that all accelerators have, by name."""
 COUNTED = {"misaligned": "misaligned"}
-"""Registers that count how often an event happens -> the event, by its name in `hw.rtl.accelerator.ShellStatus`."""
+"""Event that each counter counts, by its name in `hw.rtl.accelerator.ShellStatus`."""
 ADDRESS_BITS = 8
+"""Bits of a register's byte address."""
 OKAY, SLVERR = 0, 2
-"""Responses of AXI: done, and refused by the device."""
+"""Responses of AXI4-Lite: success, and refused by the device."""
 HOLE = "hole"
-"""The bit of `status` that says so."""
+"""Bit of the register `status` that reports holes in beats."""
 OUTPUTS = "outputs"
-"""The register, after all others, of an accelerator whose outputs are chosen while it runs."""
+"""Name of the last register of an accelerator whose outputs are chosen at run time."""
 
 
 RING = ("steps", "every")
@@ -65,7 +69,9 @@ PROCESSOR = ("stream", "cores", "checksum")
 
 
 def with_processor() -> dict[str, Register]:
-    """The table of a processor. What the table says of a datapath is 0 there, but `ii`, which is its program's."""
+    """Return the registers of a processor, by name. Registers of a datapath read 0, except `ii`, the program's
+    interval.
+    """
     meanings = (
         "bits of a beat of both streams; bit 16: TLAST ends a batch",
         "cores that take samples in turn",
@@ -80,7 +86,7 @@ def with_processor() -> dict[str, Register]:
 
 
 def with_ring() -> dict[str, Register]:
-    """The table, and the registers of a ring."""
+    """Return the registers of a datapath with a ring, by name."""
     meanings = (
         "steps after which trajectories end; 0, as after power-up: as the stream states",
         "results leave after this many steps of their trajectory, and after its last; 0 is 1, as after power-up",
@@ -93,8 +99,15 @@ def with_ring() -> dict[str, Register]:
 
 
 def registers_of(entries: Sequence[tuple[str, int]], choice: Sequence[str] = ()) -> dict[str, Register]:
-    """The table, a register for each entry of the inputs that registers hold, and OUTPUTS where outputs are chosen.
-    choice: the outputs of all functions, a bit each. Raises ValueError: there are more than addresses or bits."""
+    """Return the registers of a datapath, by name.
+
+    Args:
+        entries: Input and entry of each number that a register holds.
+        choice: Outputs of all functions, if they are chosen at run time; the register OUTPUTS has a bit for each.
+
+    Raises:
+        ArgumentError: There are more entries than addresses, or more outputs than bits.
+    """
     first, most = len(REGISTERS), (1 << ADDRESS_BITS) // 4 - bool(choice)
     if first + len(entries) > most:
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""A datapath behind standard interfaces: AXI4-Stream of float32 words in and out, and AXI4-Lite registers."""
+"""A datapath in its AXI shell: AXI4-Stream of numbers in and out, and AXI4-Lite registers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ from dynagate.hw.units.rescale import by_beat, delayed
 
 
 class Shell(Accelerator):
-    """The accelerator of a datapath, whose module `datapath` is in a file of its own. Its streams are those of
-    `hw.rtl.axi_stream`."""
+    """The accelerator of a datapath, whose module `datapath` is in a file of its own.
+
+    Its streams are described in `hw.rtl.axi_stream`.
+    """
 
     def __init__(
         self,
@@ -47,8 +49,14 @@ class Shell(Accelerator):
         parameters: Sequence[float] = (),
         carry: Mapping[str, str] | None = None,
     ) -> None:
-        """parameters: what the variable parameters of the robot are after a reset. carry: output -> input of a
-        datapath whose state stays on the chip."""
+        """Describe a shell.
+
+        Args:
+            datapath: Datapath, elaborated or not.
+            axi: Options of the streams.
+            parameters: Variable parameters of the robot after a reset.
+            carry: Input that each carried output becomes, for a datapath with a ring.
+        """
         self.datapath, self.axi = datapath, axi
         self.parameters = np.asarray(parameters, dtype=np.float32)
         formatted = datapath.plan.formatted
@@ -63,7 +71,7 @@ class Shell(Accelerator):
         super().__init__(axi)
 
     def _layouts(self, delivery: FunctionOutputs) -> list[tuple[int, ...]]:
-        """The fields of a function's results: of all outputs, or of each choice of them."""
+        """Return the fields of a function's results for each choice of outputs, or for all outputs."""
         place = {i: k for k, i in enumerate(self.datapath.plan.formatted.graph.result_nodes)}
         fields = tuple(place[i] for i in delivery.nodes)
         if not self.axi.choice:
@@ -93,7 +101,7 @@ class Shell(Accelerator):
         return m
 
     def _samples(self, m: Module, reset: Signal) -> ShellStatus:
-        """The datapath between the streams."""
+        """Connect the datapath to the streams."""
         plan, source, sink = self.datapath.plan, self.input, self.output
         scopes = len(plan.formatted.graph.scopes)
         # data about a sample besides its values waits for its result; results of a function come in order
@@ -149,7 +157,7 @@ class Shell(Accelerator):
         return ShellStatus(enter, leave, bad_sample, overflow, overflow.any(), source.misaligned, source.hole, empty)
 
     def _turns(self, m: Module, reset: Signal) -> ShellStatus:
-        """The ring between the streams."""
+        """Connect the ring to the streams."""
         ring, source, sink, registers = self.ring, self.input, self.output, self.registers
         assert ring is not None
         m.submodules.ring = ring
@@ -179,7 +187,7 @@ class Shell(Accelerator):
         return ShellStatus(ring.entered, left, source.o_bad, overflow, flagged[0], source.misaligned, source.hole)
 
     def _constants(self) -> dict[str, Value]:
-        """Registers that say what the design is, by name."""
+        """Return the registers that describe the design, by name."""
         plan = self.datapath.plan
         return {
             **self._identity(self.datapath.hash),
@@ -190,7 +198,7 @@ class Shell(Accelerator):
         }
 
     def _held(self, m: Module) -> tuple[list[Signal], Value]:
-        """The fields that registers hold, and whether one of them does not fit its format. One converter serves all."""
+        """Return the fields that registers hold, and whether one does not fit its format. One converter serves all."""
         if not self.held:
             return [], Const(0)
         registers = self.registers
@@ -208,7 +216,7 @@ class Shell(Accelerator):
         return fields, Cat(*unfit).any()
 
     def _end_of_sample(self, m: Module, payload: Value, unknown: Signal) -> Value:
-        """The place of a sample's function among several, and whether there is none with its code."""
+        """Return the index of a sample's function; `unknown` becomes 1 if no function has its code."""
         plan = self.datapath.plan
         if len(plan.deliveries) == 1:
             return Const(0)

@@ -1,4 +1,4 @@
-"""Data that waits next to a pipeline for the results of its samples."""
+"""A queue for data that bypasses a pipeline and waits for the results of its samples."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from amaranth.lib.wiring import In, Out
 
 
 class InFlightSideband(wiring.Component):
-    """A queue whose user knows when it has something and when it has room, as a pipeline's credit says. So it counts
-    nothing, and two comparisons less lie before its registers than in a FIFO.
+    """A FIFO without an occupancy counter: the pipeline's credit guarantees that it never overflows or underflows.
 
-    most: what waits at once, at most.
+    This saves two comparisons in front of its registers.
 
     ======  ===  ===========================================
-    w_data  in   what goes in
-    w_en    in   it does
-    r_data  out  the oldest; undefined where there is none
-    r_en    in   it leaves
-    empty   out  there is none
+    w_data  in   data to write
+    w_en    in   1: write the data
+    r_data  out  oldest data; undefined if the queue is empty
+    r_en    in   1: remove the oldest data
+    empty   out  1: the queue is empty
     ======  ===  ===========================================
+
+    Args:
+        width: Bits of an entry.
+        most: Largest number of entries that wait at once.
     """
 
     def __init__(self, width: int, most: int) -> None:

@@ -1,4 +1,4 @@
-"""The ports of an AXI4-Stream, for every component that has one."""
+"""Ports of an AXI4-Stream, for every component that has one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 
 def stream_ports(width: int, *, into: bool, prefix: str = "") -> dict[str, Any]:
-    """Members of a signature, by name. width: of TDATA. into: the component takes the beats, and TKEEP says which of
-    their bytes are there. prefix: of the names."""
+    """Return the ports of a stream, by name.
+
+    Args:
+        width: Bits of TDATA.
+        into: Whether the component receives the beats. If so, TKEEP marks the bytes that are present.
+        prefix: Prefix of the names.
+    """
     forth, back = (In, Out) if into else (Out, In)
     ports = {"tdata": forth(width), "tvalid": forth(1), "tready": back(1), "tlast": forth(1)}
     if into:

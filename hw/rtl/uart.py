@@ -1,8 +1,8 @@
 """An accelerator behind a serial line: bits to bytes, bytes to frames (`hw.rtl.frames`), frames to streams and
 registers.
 
-A sample goes on to the accelerator only when its whole frame is there and its CRC is right. So what is lost or added on
-the line never becomes a sample.
+A sample is passed on to the accelerator only when its complete frame has arrived with a correct CRC. So bytes that are
+lost or added on the line never become part of a sample.
 """
 
 from __future__ import annotations
@@ -44,17 +44,26 @@ from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS
 from dynagate.hw.rtl.stream_ports import stream_ports
 
 LEAST_CLOCKS = 4
-"""Clocks of a bit, at least: fewer leave no margin around its middle."""
+"""Smallest number of clock cycles per bit: fewer leave no margin around the middle of a bit."""
 TOLERANCE = 0.02
-"""Most that the device's baud may be off: over the ten bits of a byte that is a fifth of a bit."""
+"""Largest relative error of the device's baud rate: over the ten bits of a byte it is a fifth of a bit."""
 SPARE = 4
-"""Words of the buffer that samples leave to registers' frames."""
+"""Words of the sample buffer that are reserved for frames of register accesses."""
 TOP = "serial"
+"""Name of the Verilog module."""
 _NUMBER = range(NUMBERS)
 
 
 def clocks_per_bit(megahertz: float, baud: int) -> int:
-    """Clocks of a bit. Raises ValueError: the clock makes no such baud."""
+    """Return the clock cycles per bit.
+
+    Args:
+        megahertz: Clock frequency.
+        baud: Bits per second.
+
+    Raises:
+        ArgumentError: The clock cannot make this baud rate.
+    """
     clocks = max(round(megahertz * 1e6 / baud), 1)
     error = abs(megahertz * 1e6 / clocks / baud - 1)
     if clocks < LEAST_CLOCKS or error > TOLERANCE:
@@ -66,14 +75,14 @@ def clocks_per_bit(megahertz: float, baud: int) -> int:
 
 
 class Receiver(wiring.Component):
-    """Bits to bytes.
+    """Converts bits to bytes.
 
-    =====  ===  ===================================================
-    rx     in   the line, from whatever clock
-    data   out  a byte
-    valid  out  for a cycle: the byte has come
-    lost   out  for a cycle: a byte without a stop bit was dropped
-    =====  ===  ===================================================
+    =====  ===  ==============================================================
+    rx     in   the line, asynchronous
+    data   out  8 bits: a byte
+    valid  out  1 for one cycle: a byte has arrived
+    lost   out  1 for one cycle: a byte without a stop bit was dropped
+    =====  ===  ==============================================================
     """
 
     def __init__(self, clocks: int) -> None:
@@ -111,14 +120,14 @@ class Receiver(wiring.Component):
 
 
 class Transmitter(wiring.Component):
-    """Bytes to bits.
+    """Converts bytes to bits.
 
-    =====  ===  =======================
-    data   in   a byte
-    valid  in   it is offered
-    ready  out  it is taken
+    =====  ===  ===========================
+    data   in   8 bits: a byte
+    valid  in   1: the byte is offered
+    ready  out  1: the byte is accepted
     tx     out  the line
-    =====  ===  =======================
+    =====  ===  ===========================
     """
 
     def __init__(self, clocks: int) -> None:
@@ -142,21 +151,22 @@ class Transmitter(wiring.Component):
 
 
 class FrameReader(wiring.Component):
-    """Bytes to frames. Words after the header go to the buffer before it is known whether they stay.
+    """Converts bytes to frames. Words after the header are written to a buffer before the CRC is known.
 
-    =======  ===  ============================================================================
-    data     in   a byte
-    valid    in   for a cycle: the byte has come
-    lost     in   for a cycle: one was lost
-    room     in   words that the buffer has free
-    word     out  a word of the buffer
-    place    out  which one of the frame's words after the header
-    write    out  for a cycle: it is to be written
-    whole    out  for a cycle: a frame without damage has ended; then and until the next one:
-    header   out  the header
-    value    out  the first word after the header
-    count    out  words of the payload
-    =======  ===  ============================================================================
+    =======  ===  ==============================================================================
+    data     in   8 bits: a byte
+    valid    in   1 for one cycle: a byte has arrived
+    lost     in   1 for one cycle: a byte was lost
+    room     in   number of free words in the buffer
+    word     out  32 bits: a word for the buffer
+    place    out  index of the word among the words after the header
+    write    out  1 for one cycle: write the word
+    whole    out  1 for one cycle: an undamaged frame has ended; the outputs below are then
+                  valid until the next frame
+    header   out  32 bits: the header
+    value    out  32 bits: the first word after the header
+    count    out  number of words in the payload
+    =======  ===  ==============================================================================
     """
 
     def __init__(self, depth: int) -> None:
@@ -229,19 +239,19 @@ class FrameReader(wiring.Component):
 
 
 class FrameWriter(wiring.Component):
-    """Frames to bytes: a header, words as they are offered, the CRC.
+    """Converts a header and words to a frame: header, words as they are offered, CRC.
 
     =======  ===  =============================================================
-    header   in   the header
-    open     in   a frame is to begin
-    opened   out  for a cycle: it does, and the header is taken
-    word     in   a word of the payload
-    valid    in   it is offered
-    ready    out  for a cycle: it is taken
-    last     in   there is no word, or no other
-    data     out  a byte
-    offered  out  it is offered
-    taken    in   it is taken
+    header   in   32 bits: the header
+    open     in   1: a frame is to begin
+    opened   out  1 for one cycle: the frame begins, and the header is accepted
+    word     in   32 bits: a word of the payload
+    valid    in   1: the word is offered
+    ready    out  1 for one cycle: the word is accepted
+    last     in   1: this is the last word, or there is no word
+    data     out  8 bits: a byte
+    offered  out  1: the byte is offered
+    taken    in   1: the byte is accepted
     =======  ===  =============================================================
 
     A frame without payload has `last` without `valid`.
@@ -313,29 +323,34 @@ class FrameWriter(wiring.Component):
 
 
 class Samples(wiring.Component):
-    """Samples that wait for the accelerator. A refused one is as if it had not come, and so are those that follow.
+    """Buffer of samples that wait for the accelerator. A refused sample, and those after it, are dropped.
 
-    ========  ===  ======================================================
-    word      in   a word of a frame
-    place     in   which one of the frame's words it is
-    write     in   for a cycle: it is to be written
-    room      out  words that are free
-    commit    in   for a cycle: the words that were written are a sample
-    count     in   words of the sample, from the cycle before on
-    number    in   of the sample, from the cycle before on
+    ========  ===  ==============================================================
+    word      in   32 bits: a word of a frame
+    place     in   index of the word in the frame
+    write     in   1 for one cycle: write the word
+    room      out  number of free words
+    commit    in   1 for one cycle: the words that were written are a sample
+    count     in   number of words of the sample, valid from the cycle before
+    number    in   number of the sample, valid from the cycle before
     expected  out  number of the next sample
-    refuses   out  for a cycle: the first sample is refused
-    reason    out  a Refusal
-    tdata     out  a word of a sample
-    tvalid    out  it is offered
-    tready    in   it is taken
-    tlast     out  it is the sample's last
-    ========  ===  ======================================================
+    refuses   out  1 for one cycle: the first sample since a reset is refused
+    reason    out  reason of the refusal, a Refusal
+    tdata     out  32 bits: a word of a sample
+    tvalid    out  1: the word is offered
+    tready    in   1: the word is accepted
+    tlast     out  1: the word is the last of its sample
+    ========  ===  ==============================================================
     """
 
     def __init__(self, beats: int | None, depth: int) -> None:
-        """beats: words of a sample; None where each may have another number of words, whose end the accelerator knows
-        without TLAST."""
+        """Describe the buffer.
+
+        Args:
+            beats: Words of a sample; None if samples have different lengths, whose end the accelerator finds without
+                TLAST.
+            depth: Words that the buffer holds.
+        """
         self.beats, self.depth = beats, depth
         super().__init__(
             {
@@ -397,26 +412,27 @@ class Samples(wiring.Component):
 
 
 _LITE_OUT = {"awaddr": ADDRESS_BITS, "awvalid": 1, "wdata": BITS, "wvalid": 1, "bready": 1}
+"""Bits of the AXI4-Lite signals that the manager drives, by name."""
 _LITE_OUT |= {"araddr": ADDRESS_BITS, "arvalid": 1, "rready": 1}
 _LITE_IN = {"awready": 1, "wready": 1, "bresp": 2, "bvalid": 1, "arready": 1, "rdata": BITS, "rresp": 2, "rvalid": 1}
-"""Wires of AXI4-Lite that change, from here and to here."""
+"""Bits of the AXI4-Lite signals that the subordinate drives, by name."""
 
 
 class Access(wiring.Component):
-    """A register's access over AXI4-Lite, one at a time. Ports besides: those of AXI4-Lite, in _LITE_OUT and _LITE_IN.
+    """Accesses registers over AXI4-Lite, one at a time. The ports of AXI4-Lite are listed in _LITE_OUT and _LITE_IN.
 
-    ========  ===  ================================================
-    start     in   for a cycle: access; ignored while one goes on
-    write     in   write, not read
-    address   in   of the register
-    value     in   what to write
-    number    in   of the request
-    answered  out  the answer is there, until it is `taken`
-    header    out  its header
-    values    out  words of its payload
-    payload   out  the word, if there is one
-    taken     in   for a cycle: the answer is under way
-    ========  ===  ================================================
+    ========  ===  ==============================================================
+    start     in   1 for one cycle: begin an access; ignored during an access
+    write     in   1 for a write, 0 for a read
+    address   in   byte address of the register
+    value     in   32 bits: value to write
+    number    in   number of the request
+    answered  out  1: the answer is available, until `taken`
+    header    out  32 bits: header of the answer
+    values    out  number of words in its payload
+    payload   out  32 bits: the word, if there is one
+    taken     in   1 for one cycle: the answer is sent
+    ========  ===  ==============================================================
     """
 
     def __init__(self) -> None:
@@ -475,15 +491,17 @@ class Access(wiring.Component):
 class Serial(wiring.Component):
     """An accelerator behind a serial line. The module `accelerator` is in a file of its own.
 
-    beats: words of a sample, a word a beat; None as `Samples` has it. clocks: of a bit. longest: words of a sample at
-    most, where beats is None.
-
-    ===  ===  ============================
-    clk  in   the clock of everything
+    ===  ===  ===========================
+    clk  in   clock of the whole module
     rst  in   synchronous reset
     rx   in   the line from the host
     tx   out  the line to the host
-    ===  ===  ============================
+    ===  ===  ===========================
+
+    Args:
+        beats: Words of a sample, one per beat; None if samples have different lengths.
+        clocks: Clock cycles per bit.
+        longest: Largest number of words of a sample, if `beats` is None.
     """
 
     def __init__(self, beats: int | None, clocks: int, longest: int = 0) -> None:
@@ -538,9 +556,7 @@ class Serial(wiring.Component):
     def _answers(
         self, m: Module, writer: Any, access: Access, samples: Samples, result: _Result, resets: Value, number: Value
     ) -> None:
-        """Select the device's answers in order of priority: a reset's answer, a refusal, a register's answer, a
-        result.
-        """
+        """Select the device's answer by priority: answer to a reset, refusal, answer to a register access, result."""
         reset_answer, refusal = Signal(), Signal()
         reset_number, refused_number, results = Signal(_NUMBER), Signal(_NUMBER), Signal(_NUMBER)
         reason = Signal(8)
@@ -582,7 +598,7 @@ class Serial(wiring.Component):
 
 
 class _Result:
-    """The accelerator, wired to samples and registers; its stream of results."""
+    """Instance of the accelerator, connected to samples and registers; its attributes are the stream of results."""
 
     def __init__(self, m: Module, access: Access, samples: Samples, resets: Value) -> None:
         self.tdata, self.tvalid, self.tlast = Signal(BITS), Signal(), Signal()

@@ -1,8 +1,8 @@
-"""The Verilog around the shell that vendor tools take for a block: interfaces by attribute, made from the ports.
+"""A Verilog wrapper around the shell for vendor tools, which declares the interfaces by attributes.
 
-Vivado groups the ports of a module into interfaces by their X_INTERFACE_INFO attributes (UG994, module references). The
-results get a TKEEP of all ones, which DMA engines expect, and the registers a page of 4 KiB, the least that an
-interconnect can address: they repeat every 256 bytes of it.
+Vivado groups the ports of a module into interfaces by X_INTERFACE_INFO attributes (UG994, module references). The
+wrapper adds a TKEEP of all ones to the results, which DMA engines expect, and a register page of 4 KiB, the smallest
+that an interconnect can address: the registers repeat every 256 bytes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ INTERFACES = {
     "m_axis": "xilinx.com:interface:axis:1.0",
     "s_axil": "xilinx.com:interface:aximm:1.0",
 }
+"""Vivado's interface type of each group of ports, by prefix."""
 
 
 class _Port(NamedTuple):
+    """A port of the shell."""
     name: str
     width: int
     into: bool
@@ -40,8 +42,13 @@ class _Port(NamedTuple):
 
 
 def wrapper(axi: Axi, *, clock: str = "aclk", reset: str = "aresetn") -> str:
-    """Verilog of the module `dynagate` around `accelerator`, whose streams are `axi`. clock, reset: what the wrapper
-    calls them; Vitis wants ap_clk and ap_rst_n."""
+    """Return the Verilog of the module `dynagate` around `accelerator`.
+
+    Args:
+        axi: Options of the streams.
+        clock: Name of the clock port; Vitis expects ap_clk.
+        reset: Name of the reset port; Vitis expects ap_rst_n.
+    """
     from dynagate.hw.rtl.accelerator import ports as shell_ports
 
     names = {"aclk": clock, "aresetn": reset}
@@ -74,20 +81,24 @@ def wrapper(axi: Axi, *, clock: str = "aclk", reset: str = "aresetn") -> str:
 
 
 def _keep(data: _Port) -> str:
+    """Return the declaration of a TKEEP port."""
     port = _Port(data.name.replace("tdata", "tkeep"), data.width // 8, data.into)
     return _attributes(port, "", "") + _declaration(port.name, port.width, port.into)
 
 
 def _declaration(name: str, width: int, into: bool) -> str:
+    """Return the Verilog declaration of a port."""
     span = f" [{width - 1}:0]" if width > 1 else ""
     return f"  {'input' if into else 'output'} wire{span} {name}"
 
 
 def _attributes(port: _Port, clock: str, reset: str) -> str:
+    """Return the Verilog attributes of a port."""
     return "".join(f'  (* {name} = "{value}" *)\n' for name, value in _marks(port, clock, reset))
 
 
 def _marks(port: _Port, clock: str, reset: str) -> Iterator[tuple[str, str]]:
+    """Yield the attributes of a port: name and value."""
     if port.interface is not None:
         yield "X_INTERFACE_INFO", f"{INTERFACES[port.interface]} {port.interface} {port.signal.upper()}"
     elif port.name == "aclk":

@@ -1,1 +1,1 @@
-"""Arithmetic units: each file holds gateware, bit-exact model and latency of one of them."""
+"""Arithmetic units. Each file holds the gateware, the bit-exact model and the latency of one unit."""

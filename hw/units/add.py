@@ -1,4 +1,4 @@
-"""Add and subtract: operands aligned by wiring, summed exactly, rounded once. One cycle."""
+"""Add and subtract in one cycle: operands are aligned by wiring, summed exactly and rounded once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.hw.units.rescale import Wires, fit, rounding_constant, shift_left
 
 LATENCY = 1
+"""Cycles from the operands to the result."""
 SIGNS = {"add": (1, 1), "sub": (1, -1), "add_const": (1, 1), "neg": (-1,)}
+"""Signs of the operands, by operation."""
 
 
 def add_wires(
@@ -20,7 +22,16 @@ def add_wires(
     arithmetic: Arithmetic,
     name: str,
 ) -> Wires:
-    """The sum's wires, before its register; helper signals start with name."""
+    """Return the wires of a sum before its output register.
+
+    Args:
+        m: Module to add to.
+        op: Operation, a key of SIGNS.
+        operands: Signals with their formats.
+        to: Format of the result.
+        arithmetic: Rounding and overflow.
+        name: Prefix of the names of helper signals.
+    """
     frac = max(fmt.frac for _, fmt in operands)
     aligned = [shift_left(value, frac - fmt.frac) for value, fmt in operands]
     total = aligned[0] if SIGNS[op][0] > 0 else -aligned[0]

@@ -1,6 +1,6 @@
-"""e to any x: range reduction by a constant product, table, quadratic interpolation, a move of the binary point.
+"""Exponential function: range reduction by a constant product, table, quadratic interpolation, shift.
 
-`fixedpoint.elementary.ExpPlan` says what is computed; the stages here are its lines, in order.
+The arithmetic is defined by `fixedpoint.elementary.ExpPlan`; the stages follow its lines in order.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dynagate.hw.units.rescale import delayed, shift_left
 
 
 class Exp(wiring.Component):
-    """o = e to the x, rounded half up, `latency` cycles later. A new operand every cycle.
+    """Computes o = exp(x), rounded half up, `latency` cycles later. Accepts an operand every cycle.
 
-    ========  ===  ================================
-    x         in   the operand, signed
-    o         out  the result, signed
-    overflow  out  it does not fit its format
-    ========  ===  ================================
+    ========  ===  =====================================
+    x         in   signed: the operand
+    o         out  signed: the result
+    overflow  out  1: the result does not fit its format
+    ========  ===  =====================================
     """
 
     def __init__(self, source: Format, to: Format) -> None:

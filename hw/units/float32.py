@@ -1,7 +1,8 @@
-"""Floating point to fixed point, and integers to float32: what is on the wire, and what the datapath computes with.
+"""Convert float32 stream words to fixed-point integers, and integers to float32.
 
-A lane of a stream carries another field of a sample in every beat, so each unit serves several formats: `beat` says
-which of them the number has. A processor's units take the binary point of each number from its program: `point`.
+A lane of a stream carries another field of a sample in each beat, so a converter serves several formats; its input
+`beat` selects the format. The converters of a processor take the binary point from the program instead, in their input
+`point`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dynagate.hw.units.normalize import normalized
 from dynagate.hw.units.rescale import by_beat, delayed, differ, negated_if
 
 FINE_BITS = 3
+"""Bits of the fine shift: one multiplexer shifts by multiples of eight, the next one by single bits."""
 POINT = signed(POINT_BITS)
 """Shape of the exponent that places a number's binary point."""
 
@@ -40,15 +42,14 @@ def beats_of(formats: Sequence[Format]) -> range:
 
 
 class FromFloat(wiring.Component):
-    """float32 to integers: o = x in the beat's format, rounded half up, `latency` cycles later. Subclasses have other
-    kinds of floating point.
+    """Converts float32 to integers: o = x in the beat's format, rounded half up, `latency` cycles later.
 
-    ====  ===  ================================================
-    x     in   the bits of a number of the kind
-    beat  in   which of the formats it has
-    o     out  the integer, signed; 0 where it is far too large
-    bad   out  x is NaN, infinite or does not fit
-    ====  ===  ================================================
+    ====  ===  ==================================================================
+    x     in   bits of the floating-point number
+    beat  in   index of the format
+    o     out  signed: the integer; 0 if the number is far too large
+    bad   out  1: x is NaN, infinite or does not fit its format
+    ====  ===  ==================================================================
     """
 
     latency = FROM_FLOAT_LATENCY
@@ -62,18 +63,19 @@ class FromFloat(wiring.Component):
         )
 
     def _which(self) -> dict[str, Any]:
-        """The port that says which format a number has."""
+        """Return the port that selects the format of a number."""
         return {"beat": In(beats_of(self.formats))}
 
     def _most(self) -> Value:
-        """`largest_exponent` of the number's format."""
+        """Return `largest_exponent` of the number's format."""
         return by_beat([Const(largest_exponent(fmt, self.width, self.kind), POINT) for fmt in self.formats], self.beat)
 
     def _late(self, m: Module) -> Value:
-        """Which of the formats the result has."""
+        """Return the index of the result's format."""
         return delayed(m, self.beat, self.latency, "beat")
 
     def model(self, words: Words, beat: int = 0) -> Rescaled:
+        """Return the integers that the unit computes from words (count,), and which of them are bad."""
         return from_floating(words, self.formats[beat], self.width, self.kind)
 
     def elaborate(self, platform: object) -> Module:
@@ -118,7 +120,9 @@ class FromFloat(wiring.Component):
 
 
 class FromFloatAt(FromFloat):
-    """float32 to integers of one width, as `FromFloat`: point, `point_into` a number's format, stands for `beat`."""
+    """Converts float32 to integers of one width, like `FromFloat`; the input `point`, see `point_into`, replaces
+    `beat`.
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__([Format(width, 0)])
@@ -134,13 +138,13 @@ class FromFloatAt(FromFloat):
 
 
 class ToFloat(wiring.Component):
-    """Integers to float32: the nearest one, ties to even, `latency` cycles later.
+    """Converts integers to the nearest float32, ties to even, `latency` cycles later.
 
-    ====  ===  ===========================
-    x     in   the integer, signed
-    beat  in   which of the formats it has
-    o     out  the bits of the float32
-    ====  ===  ===========================
+    ====  ===  =========================
+    x     in   signed: the integer
+    beat  in   index of its format
+    o     out  bits of the float32
+    ====  ===  =========================
     """
 
     def __init__(self, formats: Sequence[Format]) -> None:
@@ -151,15 +155,16 @@ class ToFloat(wiring.Component):
         super().__init__({"x": In(signed(self.width)), **self._which(), "o": Out(unsigned(BINARY32.bits))})
 
     def _which(self) -> dict[str, Any]:
-        """The port that says which format a number has."""
+        """Return the port that selects the format of a number."""
         return {"beat": In(beats_of(self.formats))}
 
     def _top(self, m: Module) -> Value:
-        """`point_out_of` the format of the number three cycles ago."""
+        """Return `point_out_of` the format of the number of three cycles ago."""
         tops = [Const(point_out_of(replace(fmt, width=self.width)), unsigned(9)) for fmt in self.formats]
         return by_beat(tops, delayed(m, self.beat, 3, "beat"))
 
     def model(self, x: Integers, beat: int = 0) -> Words:
+        """Return the words that the unit computes from integers (count,)."""
         return to_floating(x, self.formats[beat], BINARY32)
 
     def elaborate(self, platform: object) -> Module:
@@ -190,7 +195,9 @@ class ToFloat(wiring.Component):
 
 
 class ToFloatAt(ToFloat):
-    """Integers of one width to float32, as `ToFloat`: point, `point_out_of` a number's format, stands for `beat`."""
+    """Converts integers of one width to float32, like `ToFloat`; the input `point`, see `point_out_of`, replaces
+    `beat`.
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__([Format(width, 0)])

@@ -1,4 +1,4 @@
-"""Floating-point numbers as bits: what converters compute, in numpy, and how long they take. No gateware."""
+"""Models of the floating-point converters in numpy, and their latencies (no gateware)."""
 
 from __future__ import annotations
 
@@ -12,47 +12,60 @@ from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, r
 FROM_FLOAT_LATENCY = 4
 """Cycles from a float32 to an integer."""
 POINT_BITS = 11
-"""Bits of the signed exponent that says where a number's binary point is."""
+"""Bits of the signed exponent that places a number's binary point."""
 Words = npt.NDArray[Any]
-"""Floating-point numbers as their bits: uint32 of float32."""
+"""Bits of floating-point numbers, uint32 for float32."""
 
 
 @dataclass(frozen=True)
 class FloatFormat:
-    """A floating-point format of IEEE 754. significand: its bits, the implicit one included. number, word: numpy's
-    types of the number and of its bits."""
+    """A floating-point format of IEEE 754."""
 
     bits: int
+    """Bits of a number."""
     significand: int
+    """Bits of the significand, including the implicit one."""
     number: type[np.floating]
+    """Numpy type of a number."""
     word: type[np.unsignedinteger]
+    """Numpy type of its bits."""
 
     @property
     def exponent_bits(self) -> int:
+        """Return the bits of the exponent."""
         return self.bits - self.significand
 
     @property
     def bias(self) -> int:
+        """Return the exponent's bias."""
         return (1 << self.exponent_bits - 1) - 1
 
     @property
     def longest_exact(self) -> int:
-        """Bits of the widest word that no rounding is needed for: a sign and a significand."""
+        """Return the bits of the widest integer that converts without rounding: a sign and a significand."""
         return self.significand + 1
 
     @property
     def nan(self) -> int:
-        """The bits of the NaN that stands for results that cannot be used."""
+        """Return the bits of the NaN that marks unusable results."""
         return ((1 << self.exponent_bits + 1) - 1) << self.significand - 2
 
 
 BINARY32 = FloatFormat(32, 24, np.float32, np.uint32)
+"""The format of float32."""
 
 
 def from_floating(words: Words, fmt: Format, widest: int, kind: FloatFormat) -> Rescaled:
-    """Numbers as their bits (count,) to integers of a format, and which are NaN, infinite or do not fit.
+    """Convert floating-point words to integers.
 
-    widest: of the formats that share the unit; it says how large a number has to be for nothing to be left of it.
+    Args:
+        words: Bits of the numbers, (count,).
+        fmt: Format of the integers.
+        widest: Bits of the widest format of the unit. Numbers far above it become 0.
+        kind: Floating-point format.
+
+    Returns:
+        The integers, and which numbers are NaN, infinite or do not fit.
     """
     field = words.astype(np.int64) >> kind.significand - 1 & (1 << kind.exponent_bits) - 1
     too_large = (field > largest_exponent(fmt, widest, kind)) | (field == (1 << kind.exponent_bits) - 1)
@@ -63,23 +76,29 @@ def from_floating(words: Words, fmt: Format, widest: int, kind: FloatFormat) -> 
 
 
 def to_floating(x: Integers, fmt: Format, kind: FloatFormat) -> Words:
-    """The bits of the nearest numbers; infinite where they are too large."""
+    """Return the bits of the nearest floating-point numbers; infinity if an integer is too large.
+
+    Args:
+        x: Integers (count,).
+        fmt: Format of the integers.
+        kind: Floating-point format.
+    """
     with np.errstate(over="ignore"):
         return to_float(x, fmt).astype(kind.number).view(kind.word)
 
 
 def to_float_latency(widest: int) -> int:
-    """Cycles of the unit, of which one rounds."""
+    """Return the cycles from an integer to a float32; words wider than a significand take one more to round."""
     return 5 if widest > BINARY32.longest_exact else 4
 
 
 def up_shift(widest: int, kind: FloatFormat) -> int:
-    """A significand moved up so far loses no bit that the widest format has, nor the one below it that rounds."""
+    """Return the bits by which a significand is shifted left, so that no bit of the widest format is lost."""
     return max(widest - kind.significand + 1, 0)
 
 
 def largest_exponent(fmt: Format, widest: int, kind: FloatFormat) -> int:
-    """The biased exponent at which a significand is moved up all the way."""
+    """Return the biased exponent at which a significand is shifted left all the way."""
     return up_shift(widest, kind) + kind.bias + kind.significand - 2 - fmt.frac
 
 
@@ -89,5 +108,5 @@ def point_into(fmt: Format) -> int:
 
 
 def point_out_of(fmt: Format) -> int:
-    """Return the exponent that `ToFloatAt` expects for a format: that of a number whose top bit is set."""
+    """Return the exponent that `ToFloatAt` expects for a format: the one of a number whose top bit is set."""
     return BINARY32.bias + fmt.width - 1 - fmt.frac

@@ -1,4 +1,4 @@
-"""Multiply and add: a product and an addend, aligned by wiring, summed exactly, rounded once. One cycle."""
+"""Multiply and add in one cycle: product and addend are aligned by wiring, summed exactly and rounded once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ def fused_wires(
     arithmetic: Arithmetic,
     name: str,
 ) -> Wires:
-    """The sum's wires, before its register; helper signals start with name."""
+    """Return the wires of a sum before its output register.
+
+    Args:
+        m: Module to add to.
+        op: Operation, a key of SIGNS.
+        operands: Two factors and an addend, with their formats.
+        to: Format of the result.
+        arithmetic: Rounding and overflow.
+        name: Prefix of the names of helper signals.
+    """
     (a, fa), (b, fb), (c, fc) = operands
     below = fa.frac + fb.frac
     frac = max(below, fc.frac)

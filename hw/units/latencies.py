@@ -1,7 +1,7 @@
-"""Latencies, widths and sizes of arithmetic units, in plain Python.
+"""Latencies, widths and sizes of arithmetic units (plain Python).
 
-Schedules, records and programs need these numbers. They come without the gateware, so that a computer without Amaranth
-can open what another one has built. Each unit's file asserts or uses the numbers that this file gives for it.
+Schedules, records and programs need these numbers. A computer without Amaranth can therefore open a design that another
+one has built. The file of each unit uses, or asserts, the numbers for it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,28 @@ from dynagate.fixedpoint.wordlength.goal import DSP48E2, Multiplier
 
 
 class ProductPart(NamedTuple):
-    """A block of a product: low bit and bits of its piece of each operand. weight: place of its product's bit 0."""
+    """A multiplier block's share of a product."""
 
     low_a: int
+    """Lowest bit of operand a that the block multiplies."""
     bits_a: int
+    """Number of bits of operand a."""
     low_b: int
+    """Lowest bit of operand b."""
     bits_b: int
+    """Number of bits of operand b."""
     weight: int
+    """Bit of the full product at which the block's product begins."""
 
 
 def parts(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> list[ProductPart]:
-    """The blocks of a product, as few as there can be, least significant first."""
+    """Divide a product into the fewest multiplier blocks, least significant first.
+
+    Args:
+        width_a: Bits of one factor.
+        width_b: Bits of the other factor.
+        block: Type of the multiplier block.
+    """
     limits = (block.wide, block.narrow), (block.narrow, block.wide)
     cuts = [(_pieces(width_a, a), _pieces(width_b, b)) for a, b in limits]
     wider_first = cuts if width_a >= width_b else cuts[::-1]
@@ -37,7 +48,9 @@ def parts(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> list[Produ
 
 
 def _pieces(width: int, limit: int) -> list[tuple[int, int]]:
-    """(low bit, bits): unsigned pieces of limit - 1 bits, the last one signed and of up to limit bits."""
+    """Return low bit and bits of each piece: unsigned pieces of limit - 1 bits, then a signed one of at most limit
+    bits.
+    """
     pieces = []
     low = 0
     while width - low > limit:
@@ -47,12 +60,12 @@ def _pieces(width: int, limit: int) -> list[tuple[int, int]]:
 
 
 def dsp_blocks(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> int:
-    """Return the multiplier blocks of a product of two signed factors."""
+    """Return the number of multiplier blocks for a product of two signed factors of these widths."""
     return block.blocks(width_a, width_b)
 
 
 def product_latency(width_a: int, width_b: int) -> int:
-    """Return the cycles from two factors to their sum with a constant: two, and one for each block."""
+    """Return the cycles from two factors to the sum of their product and a constant: two, plus one for each block."""
     return 2 + dsp_blocks(width_a, width_b)
 
 
@@ -111,8 +124,11 @@ SHIFT_BITS = 10
 
 
 def shift_of(source: Format, to: Format) -> int:
-    """Return the `shift` input for an operand and a result of these formats. Raises ValueError: it does not fit its
-    port."""
+    """Return the `shift` input for an operand and a result of these formats.
+
+    Raises:
+        ArgumentError: The value does not fit the input.
+    """
     shift = reciprocal_plan(source, to).shift
     if not -(1 << (SHIFT_BITS - 1)) <= shift < 1 << (SHIFT_BITS - 1):
         raise ArgumentError(f"reciprocal of {source} as {to}: the binary points are {shift} bits apart")
@@ -120,17 +136,22 @@ def shift_of(source: Format, to: Format) -> int:
 
 
 class Newton(NamedTuple):
-    """One step: fraction bits of the estimate, of its error and of the next estimate; operand and sum widths of its
-    two products, 1 - n r and r + r e."""
+    """One Newton step of a reciprocal."""
 
     have: int
+    """Fraction bits of the estimate."""
     error_frac: int
+    """Fraction bits of its error."""
     reached: int
+    """Fraction bits of the next estimate."""
     inner: tuple[int, int, int]
+    """Widths of the factors and the sum of 1 - n r."""
     outer: tuple[int, int, int]
+    """Widths of the factors and the sum of r + r e."""
 
     @property
     def latency(self) -> int:
+        """Return the cycles of the step."""
         return product_latency(*self.inner[:2]) + product_latency(*self.outer[:2])
 
 
@@ -181,5 +202,7 @@ ROUND_CYCLES = product_latency(NOISE_WORD + 1, constant_width(FACTOR)) + 1
 NOISE_LATENCY = ROUNDS * ROUND_CYCLES + 2
 """Cycles from the operands of a random number to the number."""
 ROUND_STARTS = tuple(ROUND_CYCLES * k for k in range(ROUNDS))
-"""Cycles, counted from the start of a random number, in which it begins a round. No other number may begin a round in
-the same cycle."""
+"""Cycles, counted from the start of a random number, in which it begins a round.
+
+No other number may begin a round in the same cycle.
+"""

@@ -1,4 +1,4 @@
-"""ECP5's multiplier block, with its own operand and product registers: Yosys infers the block without them."""
+"""The multiplier block of ECP5 with its operand and product registers. Yosys infers the block without them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from dynagate.hw.units import slice_multiplexer
 from dynagate.hw.units.multiply import DspTarget
 
 BITS = 18
+"""Bits of an operand."""
 REGISTERS = {
     **{f"REG_{place}_{pin}": f"{pin}0" for place in ("INPUTA", "INPUTB", "OUTPUT") for pin in ("CLK", "CE", "RST")},
     **{f"REG_{place}_CLK": "NONE" for place in ("INPUTC", "PIPELINE")},
 }
-"""Parameters of MULT18X18D: which of its registers are used, and by which of its clocks, enables and resets."""
+"""Parameters of MULT18X18D that select its registers, and their clock, enable and reset."""
 
 
 class Ecp5(DspTarget):
-    """Lattice ECP5: MULT18X18D."""
+    """Lattice ECP5 with multiplier blocks MULT18X18D."""
 
     multiplier = MULT18X18
 
@@ -44,5 +45,5 @@ class Ecp5(DspTarget):
 
 
 def _extended(value: Value) -> Value:
-    """The signed value with as many bits as the block's operands have."""
+    """Return a signed value, extended to the width of the block's operands."""
     return Cat(value, value[-1].replicate(BITS - len(value)))

@@ -1,10 +1,9 @@
-"""Multiply and add a constant, pipelined as a DSP block wants it: operand, product and sum registers.
+"""Multiply and add a constant, with operand, product and sum registers as in a DSP block.
 
-p = a b + c. The constant c rounds the product, so that cutting it to a format afterwards is wiring. A product that
-one 27 × 18 block cannot hold is a chain of blocks, each adding its part to the one before, one cycle later.
-
-The chain's length is that of 27 × 18 blocks on every device, so that a plan holds for all of them. Where a device has
-smaller blocks, a step of the chain adds the products of up to two of them.
+p = a b + c. The constant c rounds the product, so that cutting it to a format needs only wiring. A product that one 27
+× 18 block cannot hold is a chain of blocks, each of which adds its part one cycle later. The length of the chain is
+that of 27 × 18 blocks on every device, so that a plan is valid for all of them. On a device with smaller blocks, a step
+of the chain adds the products of up to two of them.
 """
 
 from __future__ import annotations
@@ -22,19 +21,26 @@ from dynagate.hw.units.rescale import delayed, shift_left
 
 
 class DspTarget:
-    """The device that gateware is elaborated for: Amaranth's `platform`. This one leaves multipliers to synthesis.
-
-    multiplier: the device's block.
+    """Device that gateware is elaborated for: Amaranth's `platform`. This base class leaves multipliers to synthesis.
     """
 
     multiplier: Multiplier = DSP48E2
+    """Type of the device's multiplier block."""
 
     @staticmethod
     def of(platform: object) -> DspTarget:
+        """Return the platform if it is a DspTarget, else the base class."""
         return platform if isinstance(platform, DspTarget) else DspTarget()
 
     def choose(self, m: Module, ways: Sequence[Value], select: Value, name: str) -> Value:
-        """The way with this number: a tree of multiplexers on the number's bits. Ways that are one object take none."""
+        """Return the way with a number, by a tree of multiplexers on the number's bits.
+
+        Args:
+            m: Module to add to.
+            ways: Values to choose from. Equal objects need no multiplexer.
+            select: Number of the way.
+            name: Prefix of names.
+        """
         level = list(ways)
         for bit in select:
             pairs = zip(level[::2], [*level[1::2], level[-1]], strict=False)
@@ -42,7 +48,7 @@ class DspTarget:
         return level[0]
 
     def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
-        """a b, signed, two cycles later: through operand registers and a product register."""
+        """Return a b, signed, two cycles later: behind operand registers and a product register."""
         a, b = delayed(m, a, 1, f"a{name}"), delayed(m, b, 1, f"b{name}")
         product = Signal(signed(len(a) + len(b)), name=f"product{name}", reset_less=True)
         m.d.sync += product.eq(a * b)
@@ -50,16 +56,17 @@ class DspTarget:
 
 
 class Multiply(wiring.Component):
-    """p = a b + c, `latency` cycles later. A new product every cycle.
+    """Computes p = a b + c, `latency` cycles later. Accepts operands every cycle.
 
-    width: of c and p; width_a + width_b unless the constant needs more. late_constant: c comes two cycles late.
+    =  ===  ============================================ a  in   signed: a factor b  in   signed: a factor c  in
+    signed: the addend, which rounds the product p  out  signed: the sum =  ===
+    ============================================
 
-    =  ===  ============================================
-    a  in   a factor, signed
-    b  in   a factor, signed
-    c  in   the addend, signed, which rounds the product
-    p  out  the sum, signed
-    =  ===  ============================================
+    Args:
+        width_a: Bits of a.
+        width_b: Bits of b.
+        width: Bits of c and p; width_a + width_b unless the constant needs more.
+        late_constant: Whether c arrives two cycles after a and b.
     """
 
     def __init__(self, width_a: int, width_b: int, width: int = 0, *, late_constant: bool = False) -> None:
@@ -78,6 +85,7 @@ class Multiply(wiring.Component):
 
     @staticmethod
     def model(a: Any, b: Any, c: Any) -> Any:
+        """Return the sum that the unit computes."""
         return a * b + c
 
     def elaborate(self, platform: object) -> Module:
@@ -110,7 +118,7 @@ class Multiply(wiring.Component):
 
 
 def _sum(m: Module, terms: list[Value], total: Signal, step: int) -> Value:
-    """The sum of up to three terms, in one carry chain; a level of lookup tables before it makes two of three."""
+    """Return the sum of up to three terms in one carry chain; a level of lookup tables reduces three terms to two."""
     if len(terms) < 3:
         return sum(terms[1:], start=terms[0])
     x, y, z = (Signal.like(total, name=f"term{step}_{k}") for k in range(3))
@@ -121,20 +129,17 @@ def _sum(m: Module, terms: list[Value], total: Signal, step: int) -> Value:
 
 
 def _piece(value: Value, low: int, bits: int) -> Value:
-    """Bits of an operand as a signed number: the top piece carries the sign, the others are made non-negative."""
+    """Return bits of an operand as a signed number: the top piece has the sign, the others are non-negative."""
     if low + bits == len(value):
         return value[low:].as_signed()
     return Cat(value[low : low + bits], Const(0, 1)).as_signed()
 
 
 class MultiplyConst(wiring.Component):
-    """p = a times a constant plus c, with the latency of a multiplier of a variable of that width.
+    """Computes p = a · constant + c, with the latency of a multiplier for a factor of the constant's width.
 
-    =  ===  ==================
-    a  in   a factor, signed
-    c  in   the addend, signed
-    p  out  the sum, signed
-    =  ===  ==================
+    =  ===  ================== a  in   signed: a factor c  in   signed: the addend p  out  signed: the sum =  ===
+    ==================
     """
 
     def __init__(self, width_a: int, constant: int) -> None:
@@ -145,6 +150,7 @@ class MultiplyConst(wiring.Component):
         super().__init__({"a": In(signed(width_a)), "c": In(signed(width)), "p": Out(signed(width))})
 
     def model(self, a: Any, c: Any) -> Any:
+        """Return the sum that the unit computes."""
         return a * self.constant + c
 
     def elaborate(self, platform: object) -> Module:

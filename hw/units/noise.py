@@ -1,5 +1,7 @@
-"""Random numbers of `base.philox`: a number goes around one round of Philox, with one multiplier, as often as it has
-rounds. As many numbers are in the round at once as it has stages."""
+"""Random numbers of `base.philox`, computed by one round with one multiplier.
+
+A number passes the round several times. As many numbers are in the round at once as it has stages.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,19 @@ from dynagate.hw.units.rescale import delayed
 
 
 class Noise(wiring.Component):
-    """o, NOISE_LATENCY cycles later. word: bits of operands and result; two bits are in front of its binary point.
+    """Computes a random number o, NOISE_LATENCY cycles later.
 
-    ========  ===  ===========================================================================
-    asks      in   operands are here; none had come this many cycles before as ROUND_STARTS says
-    number    in   an integer, signed, modulo 2**32
-    draw      in   an integer, signed, modulo 2**32
-    seed      in   an integer, signed, modulo 2**32
-    o         out  the number, signed; 0 if none was requested
-    overflow  out  0: all numbers fit
-    ========  ===  ===========================================================================
+    ========  ===  ==================================================================================
+    asks      in   1: operands are present; the distance to earlier operands must fit ROUND_STARTS
+    number    in   signed: index of the number, modulo 2**32
+    draw      in   signed: index of the draw, modulo 2**32
+    seed      in   signed: seed, modulo 2**32
+    o         out  signed: the number; 0 if none was requested
+    overflow  out  always 0: all numbers fit
+    ========  ===  ==================================================================================
+
+    Args:
+        word: Bits of operands and result. Two bits of the result precede its binary point.
     """
 
     def __init__(self, word: int) -> None:

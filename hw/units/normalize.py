@@ -1,4 +1,4 @@
-"""Leading zeros away: one multiplexer moves groups of bits, the next one bits."""
+"""Normalize and shift: remove leading zeros by two multiplexers, one for groups of bits and one for single bits."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigne
 from dynagate.hw.units.rescale import delayed
 
 GROUP = 4
-"""Bits that the first stage looks at together."""
+"""Bits that the first multiplexer shifts at once."""
 
 
 class Normalized(NamedTuple):
-    """bits: the value with its top one moved to the top, as wide as it was. zeros: how far it moved. empty: it was 0,
-    and bits and zeros mean nothing."""
+    """A value without leading zeros."""
 
     bits: Value
+    """The value with its top one shifted to the top bit, in the same width."""
     zeros: Value
+    """Number of leading zeros that were removed."""
     empty: Value
+    """1: the value was 0, and bits and zeros are undefined."""
 
 
 def normalized(m: Module, value: Value) -> Normalized:
-    """Normalize the unsigned value of two cycles ago."""
+    """Normalize an unsigned value. The result is two cycles late."""
     width = len(value)
     groups = math.ceil(width / GROUP)
     padded = Cat(Const(0, GROUP * groups - width), value)
@@ -41,8 +43,9 @@ def normalized(m: Module, value: Value) -> Normalized:
 
 
 def _first(flags: list[Value]) -> Value:
-    """Position of the first that is set, or the last position: both halves are searched in parallel, so that no chain
-    forms.
+    """Return the index of the first bit that is 1, or the last index if no bit is.
+
+    Both halves are searched in parallel, so that no combinational chain forms.
     """
     if len(flags) == 1:
         return Const(0, 1)
@@ -61,15 +64,15 @@ def shifted_down(m: Module, value: Value, least: int, amount: Value, fits: Value
     """Shift an unsigned value right by `least + amount` bits in two cycles.
 
     Args:
-        m: the module that the registers are added to.
-        value: the unsigned value.
-        least: the smallest shift, in bits. It is a slice: a shift of a shift is what a simulator computes wrong.
-        amount: the bits to shift beyond `least`, unsigned.
-        fits: whether the result fits.
-        width: the width of the result, in bits.
+        m: Module that the registers are added to.
+        value: Unsigned value.
+        least: Smallest shift in bits. It is applied as a slice, because a simulator computes a shift of a shift wrong.
+        amount: Bits to shift beyond `least`, unsigned.
+        fits: Whether the result fits.
+        width: Bits of the result.
 
     Returns:
-        The shifted value, signed, or 0 where it does not fit; and `fits`. Both are two cycles late.
+        The shifted value, signed, or 0 if it does not fit; and `fits`. Both are two cycles late.
     """
     coarse = Signal(unsigned(len(value) - least), reset_less=True)
     m.d.sync += coarse.eq(Mux(fits, value[least:] >> Cat(Const(0, FINE_BITS), amount[FINE_BITS:]), 0))

@@ -1,4 +1,4 @@
-"""A function of [0, 1) by a table of short polynomials: `fixedpoint.elementary.Quadratic` in gateware."""
+"""A function on [0, 1) by a table of quadratic polynomials: the gateware of `fixedpoint.elementary.Quadratic`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ from dynagate.hw.units.rescale import BLOCK_RAM, delayed, shift_left
 
 
 class Computed(NamedTuple):
-    """value: unsigned, below 4, with the plan's fraction bits. cycles: since the argument."""
+    """Value of a function."""
 
     value: Value
+    """Unsigned value below 4, with the fraction bits of the plan."""
     cycles: int
+    """Cycles from the argument to the value."""
 
 
 def quadratic(m: Module, plan: Quadratic, u: Value) -> Computed:
-    """The function of u, of the plan's bits."""
+    """Add the table and the products to a module, and return the function of u.
+
+    Args:
+        m: Module to add to.
+        plan: Table and widths.
+        u: Argument, unsigned, with the bits of the plan.
+    """
     m.submodules.table = table = _table(plan)
     read = table.read_port()
     m.d.comb += [read.addr.eq(u[plan.offset_bits :]), read.en.eq(1)]

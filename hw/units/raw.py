@@ -1,4 +1,4 @@
-"""Words that pass as they are: in the place of a converter where a stream carries the datapath's own integers."""
+"""Pass words unchanged, in place of a float converter, for streams that carry the datapath's integers."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from dynagate.hw.units.float32 import beats_of
 from dynagate.hw.units.rescale import delayed
 
 WHOLE = Format(WORD, 0)
-"""Format of a field that holds a whole word."""
+"""Format of a field that holds a 32-bit word."""
 
 
 class FromWord(wiring.Component):
-    """x as it is, `latency` cycles later.
+    """Returns x unchanged, `latency` cycles later.
 
-    ====  ===  ============================================
-    x     in   a word
-    beat  in   which of the formats it has: all the same
-    o     out  the word, signed
-    bad   out  never
-    ====  ===  ============================================
+    ====  ===  =========================
+    x     in   32 bits: a word
+    beat  in   ignored
+    o     out  signed: the word
+    bad   out  always 0
+    ====  ===  =========================
     """
 
     latency = 1
+    """Cycles from x to o."""
 
     def __init__(self, formats: Sequence[Format]) -> None:
         super().__init__(
@@ -41,16 +42,17 @@ class FromWord(wiring.Component):
 
 
 class ToWord(wiring.Component):
-    """x as it is, `latency` cycles later.
+    """Returns x unchanged, `latency` cycles later.
 
-    ====  ===  ============================================
-    x     in   a word, signed
-    beat  in   which of the formats it has: all the same
-    o     out  the word
-    ====  ===  ============================================
+    ====  ===  =========================
+    x     in   signed, 32 bits: a word
+    beat  in   ignored
+    o     out  32 bits: the word
+    ====  ===  =========================
     """
 
     latency = 1
+    """Cycles from x to o."""
 
     def __init__(self, formats: Sequence[Format]) -> None:
         super().__init__({"x": In(signed(WORD)), "beat": In(beats_of(formats)), "o": Out(unsigned(WORD))})

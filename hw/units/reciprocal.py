@@ -1,6 +1,6 @@
-"""1/x of a positive x: normalize, seed from a table, Newton steps, shift back.
+"""Reciprocal of a positive number: normalize, seed from a table, Newton steps, shift back.
 
-`fixedpoint.elementary.ReciprocalPlan` says what is computed; the stages here are its lines, in order. The binary
+The arithmetic is defined by `fixedpoint.elementary.ReciprocalPlan`; the stages follow its lines in order. The binary
 points of operand and result enter only through `shift`, so one unit serves operands of any binary point.
 """
 
@@ -25,14 +25,14 @@ from dynagate.hw.units.rescale import BLOCK_RAM, delayed, shift_left
 
 
 class Reciprocal(wiring.Component):
-    """o = 1/x, rounded half up, `latency` cycles later. A new operand every cycle.
+    """Computes o = 1/x, rounded half up, `latency` cycles later. Accepts an operand every cycle.
 
-    ========  ===  ========================================================
-    x         in   the operand, signed
-    shift     in   how far the binary points are apart (`shift_of`), signed
-    o         out  the result, signed
-    overflow  out  x is not positive, or the result does not fit
-    ========  ===  ========================================================
+    ========  ===  ==============================================================
+    x         in   signed: the operand
+    shift     in   signed: difference of the binary points, see `shift_of`
+    o         out  signed: the result
+    overflow  out  1: x is not positive, or the result does not fit
+    ========  ===  ==============================================================
     """
 
     def __init__(self, source_width: int, to_width: int) -> None:
@@ -52,7 +52,7 @@ class Reciprocal(wiring.Component):
         m = Module()
         plan, width = self.plan, self.source_width
         leading = normalized(m, self.x)
-        # of no positive x nothing is used but the flag, yet the top bit must be set, as the table expects
+        # if x is not positive, only the flag counts, but the table expects an operand whose top bit is set
         n = Signal(unsigned(width))
         m.d.comb += n.eq(Cat(leading.bits[:-1], Const(1, 1)))
         positive = ~(delayed(m, self.x[-1], 2, "negative") | leading.empty)
@@ -63,7 +63,7 @@ class Reciprocal(wiring.Component):
         read = table.read_port()
         m.d.comb += [read.addr.eq(n[width - 1 - plan.index_bits : width - 1]), read.en.eq(1)]
 
-        # how far the result will go down, known long before it
+        # the shift of the result is known many cycles before the result
         down = Signal(signed(SHIFT_BITS + 1), reset_less=True)
         m.d.sync += down.eq(delayed(m, self.shift, 3, "shift") - delayed(m, leading.zeros, 1, "zeros"))
         least, most = plan.least_down(Format(self.to_width, 0)), plan.most_down
@@ -77,7 +77,7 @@ class Reciprocal(wiring.Component):
         m.d.sync += half.eq(Const(1 << (least - 1), most) << amount)
 
         estimate: Value = read.data
-        # minus n, and not minus the estimate, which comes late out of a block RAM
+        # n is negated, and not the estimate, which leaves a block RAM late in the cycle
         operand: Value = delayed(m, -n, 1, "minus_n")
         steps = newton_steps(self.source_width, self.to_width)
         until_here = 3
@@ -98,14 +98,14 @@ class Reciprocal(wiring.Component):
 
 
 class _NewtonStep(wiring.Component):
-    """o = r + r e with e = 1 - n r: the seed's error, squared. The last step keeps all bits of the sum.
+    """Computes o = r + r e with e = 1 - n r: the new error is the square of the old one. The last step keeps all bits.
 
-    ========  ===  =============================================================================
-    minus_n   in   minus n, signed
+    ========  ===  ==================================================================================
+    minus_n   in   signed: minus n
     estimate  in   r
-    half      in   what rounds the sum, `half_after` cycles after the operands; of the last step
+    half      in   last step only: rounding constant, `half_after` cycles after the operands
     o         out  the next estimate
-    ========  ===  =============================================================================
+    ========  ===  ==================================================================================
     """
 
     def __init__(self, width: int, step: Newton, *, last: bool) -> None:

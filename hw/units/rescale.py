@@ -1,4 +1,4 @@
-"""Round and wrap or saturate in gateware: `fixedpoint.format.rescale` as wires."""
+"""Round and wrap or saturate in gateware: the wires of `fixedpoint.format.rescale`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from dynagate.fixedpoint.format import HALF_UP, SATURATE, Arithmetic, Format
 
 BLOCK_RAM = {"ram_style": "block"}
-"""Attribute of a table in block RAM; as logic, a small table would be a long path."""
+"""Attribute that puts a table into block RAM. As logic, a small table would be a long path."""
 LOOKUP_RAM = {"ram_style": "distributed"}
-"""Attribute of a memory in lookup tables."""
+"""Attribute that puts a memory into lookup tables."""
 
 
 class Wires(NamedTuple):
-    """value: signed, of the format's width or less. guard: bits that are all equal unless the value did not fit; to be
-    compared (`differ`) a cycle later, since a carry chain has just made them."""
+    """A result before its overflow check."""
 
     value: Value
+    """Signed value, of the format's width or less."""
     guard: Value
+    """Guard bits, which are equal unless the value does not fit.
+
+    They are compared by `differ` one cycle later, because they come out of a carry chain.
+    """
 
 
 def rounding_constant(shift: int, arithmetic: Arithmetic) -> int:
@@ -28,7 +32,16 @@ def rounding_constant(shift: int, arithmetic: Arithmetic) -> int:
 
 
 def fit(m: Module, value: Value, frac: int, to: Format, arithmetic: Arithmetic, name: str) -> Wires:
-    """A signed value with its rounding constant already added, cut to the format and saturated or wrapped."""
+    """Cut a signed value, to which its rounding constant was added, to a format.
+
+    Args:
+        m: Module to add to.
+        value: The value.
+        frac: Fraction bits of the value.
+        to: Format of the result.
+        arithmetic: Rounding, and whether the result wraps or saturates.
+        name: Prefix of signal names.
+    """
     exact = Signal(signed(len(value)), name=f"{name}_exact")  # named: an expression is made anew wherever it is used
     m.d.comb += exact.eq(value)
     shift = frac - to.frac
@@ -46,27 +59,35 @@ def fit(m: Module, value: Value, frac: int, to: Format, arithmetic: Arithmetic, 
 
 
 def differ(bits: Value) -> Value:
-    """Whether some are 1 and some are 0."""
+    """Return whether some of the bits are 1 and some are 0."""
     return bits.any() & ~bits.all()
 
 
 def shift_left(value: Value, bits: int) -> Value:
-    """value · 2**bits: zeros appended, no shifter."""
+    """Return value · 2**bits by appending zeros."""
     return Cat(Const(0, bits), value).as_signed() if bits else value
 
 
 def negated_if(negative: Value, value: Value) -> Value:
-    """The signed value, or minus it: one carry chain, no multiplexer behind it."""
+    """Return the signed value, or its negative, in one carry chain."""
     return (value ^ negative.replicate(len(value)).as_signed()) + negative
 
 
 def by_beat(values: Sequence[Value], beat: Value) -> Value:
-    """The value of this beat, or the only one."""
+    """Return the value of this beat, or the only value."""
     return Array(values)[beat] if len(values) > 1 else values[0]
 
 
 def delayed(m: Module, value: Value, cycles: int, name: str, *, reset: bool = False) -> Value:
-    """The value this many cycles later, in registers named name_d1, name_d2, ..., with a reset or without."""
+    """Return a value this many cycles later.
+
+    Args:
+        m: Module that the registers are added to.
+        value: The value.
+        cycles: Number of registers.
+        name: Registers are named name_d1, name_d2, ...
+        reset: Whether the registers have a reset.
+    """
     for k in range(1, cycles + 1):
         register = Signal(value.shape(), name=f"{name}_d{k}", reset_less=not reset)
         m.d.sync += register.eq(value)

@@ -1,7 +1,8 @@
-"""Square root by digit recurrence: one bit a cycle, without restoring (Ercegovac and Lang, Digital Arithmetic, ch. 6).
+"""Square root by digit recurrence, one bit per cycle, non-restoring (Ercegovac and Lang, Digital Arithmetic, ch. 6).
 
-The root of the operand's integer, moved up by `shift` bits, is found from its top bit down. The remainder is what the
-bits so far leave of the operand. Its sign is the next bit, and says whether the next step subtracts or adds.
+The root of the operand's integer, shifted left by `shift` bits, is found from its top bit down. The remainder is the
+operand minus the square of the bits found so far. Its sign determines the next bit, and whether the next step subtracts
+or adds.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from dynagate.hw.units.rescale import delayed, differ, fit
 
 
 class Root(wiring.Component):
-    """o = √x, rounded half up, `latency` cycles later. A new operand every cycle.
+    """Computes o = √x, rounded half up, `latency` cycles later. Accepts an operand every cycle.
 
-    shift: `root_shift` of the formats of operand and result.
+    ========  ===  ==================================================
+    x         in   signed: the operand
+    o         out  signed: the result; 0 if x is negative
+    overflow  out  1: x is negative, or the result does not fit
+    ========  ===  ==================================================
 
-    ========  ===  ==============================================
-    x         in   the operand, signed
-    o         out  the result, signed; 0 where x is negative
-    overflow  out  x is negative, or the result does not fit
-    ========  ===  ==============================================
+    Args:
+        source_width: Bits of the operand.
+        to_width: Bits of the result.
+        shift: `root_shift` of the formats of operand and result.
     """
 
     def __init__(self, source_width: int, to_width: int, shift: int) -> None:

@@ -1,4 +1,4 @@
-"""Select: the second operand where the first is positive, else the third. One cycle."""
+"""Select in one cycle: the second operand if the first is positive, else the third."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from dynagate.hw.units.rescale import Wires, fit, rounding_constant, shift_left
 def select_wires(
     m: Module, operands: Sequence[tuple[Value, Format]], to: Format, arithmetic: Arithmetic, name: str
 ) -> Wires:
-    """Return the wires before the output register. Names of helper signals begin with `name`."""
+    """Return the wires of a selection before its output register.
+
+    Args:
+        m: Module to add to.
+        operands: Condition and two values, with their formats.
+        to: Format of the result.
+        arithmetic: Rounding and overflow.
+        name: Prefix of the names of helper signals.
+    """
     (condition, _), *choices = operands
     frac = max(fmt.frac for _, fmt in choices)
     positive, negative_or_zero = (shift_left(value, frac - fmt.frac) for value, fmt in choices)

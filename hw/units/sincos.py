@@ -1,6 +1,6 @@
-"""sin and cos of any angle: range reduction by a constant product, table, quadratic interpolation.
+"""Sine and cosine of any angle: range reduction by a constant product, table, quadratic interpolation.
 
-`fixedpoint.elementary.SinePlan` says what is computed; the stages here are its lines, in order.
+The arithmetic is defined by `fixedpoint.elementary.SinePlan`; the stages follow its lines in order.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dynagate.hw.units.rescale import delayed, differ, fit, negated_if, rounding
 
 
 class SinCos(wiring.Component):
-    """o = sin(x) or cos(x), `latency` cycles later. A new angle every cycle.
+    """Computes o = sin(x) or cos(x), `latency` cycles later. Accepts an angle every cycle.
 
-    ========  ===  ================================
-    x         in   the angle in rad, signed
+    ========  ===  =====================================
+    x         in   signed: the angle in rad
     cosine    in   1 for the cosine, 0 for the sine
-    o         out  the result, signed
-    overflow  out  it does not fit its format
-    ========  ===  ================================
+    o         out  signed: the result
+    overflow  out  1: the result does not fit its format
+    ========  ===  =====================================
     """
 
     def __init__(self, source: Format, to: Format) -> None:

@@ -1,8 +1,7 @@
 """Multiplexers in ECP5's slices, for the operands of shared units.
 
-A table of two ways feeds a multiplexer of its slice, and that one multiplexers of its tile, over wires of the tile's
-own. So one table and one wire of the fabric lie before a unit's operand, where Yosys' tables would make up to five
-levels of them.
+A lookup table with two ways feeds a multiplexer of its slice, which feeds multiplexers of its tile over local wires.
+Only one table and one wire of the routing fabric precede a unit's operand. Yosys' tables would need up to five levels.
 """
 
 from __future__ import annotations
@@ -12,22 +11,25 @@ from collections.abc import Sequence
 from amaranth.hdl import Cat, Const, Instance, Module, Mux, Signal, Value
 
 WAYS = 16
-"""The most that a tile holds."""
+"""Largest number of ways that the multiplexers of a tile join."""
 FEW = 4
-"""Sources of a bit that tables choose among as fast."""
+"""Number of sources of a bit up to which lookup tables are as fast."""
 SECOND_WHERE_C = Const(0xCACA, 16)
-"""Contents of a table: B where C is 1, else A."""
+"""Content of a lookup table: B if C is 1, else A."""
 
 
 def suits(ways: Sequence[Value]) -> bool:
-    """Whether they are better than plain multiplexers."""
+    """Return whether slice multiplexers are faster than lookup tables for these ways."""
     return max(len(set(sources)) for sources in _sources(ways)) > FEW
 
 
 def choose(m: Module, ways: Sequence[Value], select: Value) -> Value:
-    """The way with this number, sign-extended to the longest of them.
+    """Return the way with this number, sign-extended to the longest way.
 
-    ways: signed, up to 2 ** len(select) of them and more than `FEW`. m: a module of its own.
+    Args:
+        m: Module to add to, which holds nothing else.
+        ways: Signed values, more than FEW and up to 2 ** len(select).
+        select: Number of the way.
     """
     length = 1 << len(select)
     padded = [*ways, *[ways[-1]] * (length - len(ways))]
@@ -45,17 +47,17 @@ def choose(m: Module, ways: Sequence[Value], select: Value) -> Value:
 
 
 def _sources(ways: Sequence[Value]) -> list[list[object]]:
-    """For each bit of the result, where it comes from in each of the ways."""
+    """Return the source of each bit of the result in each of the ways."""
     return [[_source(way, min(k, len(way) - 1)) for way in ways] for k in range(max(map(len, ways)))]
 
 
 def _source(way: Value, place: int) -> object:
-    """The same for the same bit."""
+    """Return a key that is equal for equal bits."""
     return (way.value >> place) & 1 if isinstance(way, Const) else (id(way), place)
 
 
 def _bit(m: Module, ways: Sequence[Value], select: Value) -> Value:
-    """One of 4, 8 or 16 bits."""
+    """Return one of 4, 8 or 16 bits."""
     first, second, *rest = select
     tables = [
         _cell(m, "LUT4", "Z", p_INIT=SECOND_WHERE_C, i_A=low, i_B=high, i_C=first, i_D=Const(0, 1))
@@ -74,6 +76,7 @@ def _bit(m: Module, ways: Sequence[Value], select: Value) -> Value:
 
 
 def _cell(m: Module, kind: str, output: str, **ports: Value) -> Signal:
+    """Add a primitive cell of the device and return its output."""
     result = Signal(name=kind.lower())
     m.submodules += Instance(kind, **ports, **{f"o_{output}": result})
     return result

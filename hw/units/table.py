@@ -1,4 +1,4 @@
-"""The operations in hardware: which unit computes each, and how it is fed."""
+"""The hardware of each operation: the unit that computes it, and how the unit is connected."""
 
 from __future__ import annotations
 
@@ -20,63 +20,71 @@ from dynagate.hw.units.select import select_wires
 from dynagate.hw.units.tabulated import TabulatedReciprocal
 
 SINE_TABLES, EXP_TABLES, ROOT_TABLES, RECIPROCAL_TABLES, TABLE_TABLES = 7, 15, 14, 12, 2
-"""Lookup tables per bit of the result, measured at 24 bits: of a sine, an exponential, a square root, a reciprocal that
-normalizes its operand and one that does not."""
+"""Lookup tables per bit of the result, measured at 24 bits.
+
+In order: a sine, an exponential, a square root, a reciprocal that normalizes its operand, and one that does not.
+"""
 
 
 @dataclass(frozen=True)
 class Wiring:
-    """No unit: an input's register, a constant, a moved binary point."""
+    """An operation without a unit: the register of an input, a constant, or a moved binary point."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """A unit for each operation. wires(m, operands, to, arithmetic, name): what is before its register, which makes its
-    latency one cycle."""
+    """An operation with a unit of its own, whose output register makes its latency one cycle."""
 
     wires: Callable[[Module, Sequence[tuple[Value, Format]], Format, Arithmetic, str], Wires]
+    """Function (m, operands, to, arithmetic, name) that returns the wires before the output register."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """A slot of a shared multiplier."""
+    """An operation that uses a slot of a shared multiplier."""
 
 
 @dataclass(frozen=True)
 class Elementary:
-    """A slot of a shared unit that computes a function of one operand.
-
-    kind: the unit's name. key(operand, to): what a unit is built for, of the formats of operand and result; operations
-    of one key share units. Of a key: latency in cycles, products (the operand widths of those inside), and core, a
-    component with the ports x, o and overflow.
-    constants(operand, to): the values of the core's other ports, by name, for one operation.
-    spare: units for each that full use needs. tables: of a key, the lookup tables per bit of the result.
-    """
+    """An operation that uses a slot of a shared unit for a function of one operand."""
 
     kind: str
+    """Name of the unit."""
     key: Callable[[Format, Format], tuple[Any, ...]]
+    """Function of the formats of operand and result that returns what a unit is built for. Operations of one key share
+    units.
+    """
     latency: Callable[..., int]
+    """Function of a key: latency in cycles."""
     products: Callable[..., Sequence[tuple[int, ...]]]
+    """Function of a key: operand widths of the products inside the unit."""
     core: Callable[..., Any]
+    """Function of a key: component with the ports x, o and overflow."""
     tables: Callable[..., int]
+    """Function of a key: lookup tables per bit of the result."""
     constants: Callable[[Format, Format], Mapping[str, Value]] = field(default=lambda operand, to: {})
+    """Function of the formats: values of the component's other ports for one operation, by name."""
     spare: float = 2.0
+    """Units per unit that full use would need."""
 
 
 @dataclass(frozen=True)
 class OfCores:
-    """No unit of a datapath: the elementary unit of a processor's core computes it."""
+    """An operation that no datapath computes: only the elementary unit of a processor has it."""
 
 
 def _own(op: str) -> Own:
+    """Return the row of a sum."""
     return Own(lambda m, operands, to, arithmetic, name: add_wires(m, op, operands, to, arithmetic, name))
 
 
 def _fused(op: str) -> Own:
+    """Return the row of a multiply-add."""
     return Own(lambda m, operands, to, arithmetic, name: fused_wires(m, op, operands, to, arithmetic, name))
 
 
 def _sincos(cosine: int) -> Elementary:
+    """Return the row of a sine or a cosine."""
     return Elementary(
         "sincos",
         key=lambda operand, to: (operand, to),
@@ -89,25 +97,26 @@ def _sincos(cosine: int) -> Elementary:
 
 
 def _reciprocal_key(operand: Format, to: Format) -> tuple[int, ...]:
-    """Return the key of a reciprocal unit: only the widths if it normalizes, also the binary points if it has a
-    table.
+    """Return the key of a reciprocal unit: only the widths if it normalizes, also the binary points if it has a table.
     """
     key = operand.width, to.width, operand.frac + to.frac
     return key[:2] if table_plan(*key) is None else key
 
 
 def _has_table(key: tuple[int, ...]) -> bool:
+    """Return whether the unit of a key has a table."""
     return len(key) == 3
 
 
 def _table_or(tabulated: Callable[..., Any], normalizing: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that dispatches a key of `_reciprocal_key` to the unit with a table or to the one that
-    normalizes.
+    """Return a function that passes a key to the function for units with a table, or to the one for those that
+    normalize.
     """
     return lambda *key: (tabulated if _has_table(key) else normalizing)(*key)
 
 
 def _shift(operand: Format, to: Format) -> dict[str, Value]:
+    """Return the constant ports of a reciprocal unit."""
     if _has_table(_reciprocal_key(operand, to)):
         return {}
     return {"shift": _shift_port(operand, to)}
@@ -172,16 +181,27 @@ HARDWARE = table(
         ),
     },
 )
+"""Hardware of each operation, by name."""
 
 ELEMENTARY = {row.kind: row for row in HARDWARE.values() if isinstance(row, Elementary)}
-"""One row of each kind of unit: they agree in all but `constants`."""
+"""One row for each kind of shared unit. Rows of one kind differ only in `constants`."""
 
 
 def products_of(kind: str, key: Sequence[Any]) -> Sequence[tuple[int, ...]]:
-    """Operand widths of the products inside a unit; of a multiplier its own."""
+    """Return the operand widths of the products in a unit.
+
+    Args:
+        kind: Kind of the unit, "multiply" for a multiplier.
+        key: What it is built for.
+    """
     return [tuple(key)] if kind == "multiply" else ELEMENTARY[kind].products(*key)
 
 
 def dsp_blocks(kind: str, key: Sequence[Any]) -> int:
-    """DSP48E2 blocks of one unit's products."""
+    """Return the DSP48E2 blocks of one unit.
+
+    Args:
+        kind: Kind of the unit, "multiply" for a multiplier.
+        key: What it is built for.
+    """
     return sum(latencies.dsp_blocks(widths[0], widths[1]) for widths in products_of(kind, key))

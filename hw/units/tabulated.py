@@ -1,6 +1,6 @@
-"""1/x from a table of short polynomials: address, table, one product or two.
+"""Reciprocal from a table of linear or quadratic polynomials: address, table, one or two products.
 
-`fixedpoint.tabulated.TablePlan` says what is computed; the stages here are its lines, in order.
+The arithmetic is defined by `fixedpoint.tabulated.TablePlan`; the stages follow its lines in order.
 """
 
 from __future__ import annotations
@@ -15,17 +15,27 @@ from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed, differ, shift_left
 
 WINDOWS_AT_ONCE = 4
-"""Windows that the address is chosen from before it has a register of its own."""
+"""Largest number of windows among which the address is chosen without a register of its own."""
 
 
 def plan_of(source_width: int, to_width: int, point: int) -> TablePlan:
+    """Return the plan of a reciprocal with a table.
+
+    Args:
+        source_width: Bits of the operand.
+        to_width: Bits of the result.
+        point: Fraction bits of operand and result together.
+
+    Raises:
+        AssertionError: These formats have no table.
+    """
     plan = table_plan(source_width, to_width, point)
     assert plan is not None, "formats without a table have a unit of their own"
     return plan
 
 
 def products(source_width: int, to_width: int, point: int) -> list[tuple[int, int, int]]:
-    """Operand and sum widths of the products, the innermost first."""
+    """Return the operand and sum widths of the products, the innermost first."""
     plan = plan_of(source_width, to_width, point)
     outer = (plan.offset_width, plan.slope_width, plan.widths[0] + plan.frac1 - SPARE_BITS + 1)
     if plan.degree == 1:
@@ -34,19 +44,19 @@ def products(source_width: int, to_width: int, point: int) -> list[tuple[int, in
 
 
 def latency(source_width: int, to_width: int, point: int) -> int:
-    """The address where many windows have one, the table, the products."""
+    """Return the cycles of the unit: the address if there are many windows, the table, and the products."""
     addressed = len(plan_of(source_width, to_width, point).windows) > WINDOWS_AT_ONCE
     return 1 + addressed + sum(product_latency(a, b) for a, b, _ in products(source_width, to_width, point))
 
 
 class TabulatedReciprocal(wiring.Component):
-    """o = 1/x, `latency` cycles later. A new operand every cycle.
+    """Computes o = 1/x, `latency` cycles later. Accepts an operand every cycle.
 
-    ========  ===  ==============================================
-    x         in   the operand, signed
-    o         out  the result, signed
-    overflow  out  x is not positive, or the result does not fit
-    ========  ===  ==============================================
+    ========  ===  ====================================================
+    x         in   signed: the operand
+    o         out  signed: the result
+    overflow  out  1: x is not positive, or the result does not fit
+    ========  ===  ====================================================
     """
 
     def __init__(self, source_width: int, to_width: int, point: int) -> None:
@@ -95,7 +105,7 @@ class TabulatedReciprocal(wiring.Component):
         return m
 
     def _found(self, m: Module) -> tuple[Value, Value]:
-        """The segment's address and the signed offset from its center, by the window of the operand."""
+        """Return the address of the segment and the signed offset from its center, by the window of the operand."""
         plan = self.plan
         size = (len(plan.coefficients[0]) - 1).bit_length()
         address, offset = self._in(plan.windows[0], size)
@@ -106,6 +116,7 @@ class TabulatedReciprocal(wiring.Component):
         return address, offset
 
     def _in(self, window: Window, size: int) -> tuple[Value, Value]:
+        """Return the address and the offset of an operand in one window."""
         index = self.x[window.offset_bits : window.bits]
         address = Cat(index, Const(window.first >> len(index), size - len(index)))
         # minus half a segment: the top bit of the offset becomes its sign, inverted

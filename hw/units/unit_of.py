@@ -1,4 +1,4 @@
-"""The unit that computes an operation, for its bench: a row of the table, registered or with what its ports hold."""
+"""Build the unit of one operation for its bench: registered, with constants at its other ports."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from dynagate.hw.units.table import HARDWARE, Elementary, Own
 
 
 class OwnUnit(wiring.Component):
-    """The result of an operation one cycle after its operands. Ports i0, i1, ...: the operands, signed.
+    """The unit of an operation that shares none, with its output register. Ports i0, i1, ... are the signed operands.
 
-    ========  ===  ================================
-    o         out  the result a cycle later, signed
-    overflow  out  it does not fit its format
-    ========  ===  ================================
+    ========  ===  ======================================
+    o         out  signed: the result, one cycle later
+    overflow  out  1: the result does not fit its format
+    ========  ===  ======================================
     """
 
     latency = 1
+    """Cycles from the operands to the result."""
 
     def __init__(self, op: str, sources: Sequence[Format], to: Format, arithmetic: Arithmetic) -> None:
         row = HARDWARE[op]
@@ -48,16 +49,25 @@ class OwnUnit(wiring.Component):
 
 
 class UnitOf(NamedTuple):
-    """component: with `latency`, and the ports o and overflow. operands: the names of the operands' ports. held: what
-    its other ports hold."""
+    """A unit for its bench."""
 
     component: Any
+    """Component with `latency` and the ports o and overflow."""
     operands: tuple[str, ...]
+    """Names of the operand ports."""
     held: Mapping[str, Const]
+    """Constants at the other ports."""
 
 
 def unit_of(op: str, sources: Sequence[Format], to: Format, arithmetic: Arithmetic) -> UnitOf:
-    """The unit of an operation that is no product, of the formats of its operands and its result."""
+    """Return the unit of an operation other than a product.
+
+    Args:
+        op: Name of the operation.
+        sources: Formats of the operands.
+        to: Format of the result.
+        arithmetic: Rounding and overflow.
+    """
     row = HARDWARE[op]
     if isinstance(row, Own):
         return UnitOf(OwnUnit(op, sources, to, arithmetic), tuple(f"i{k}" for k in range(len(sources))), {})

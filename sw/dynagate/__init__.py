@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from dynagate.host.solution import Solution
     from dynagate.hw.build import build, build_request
     from dynagate.hw.designs import Design, Resources
+    from dynagate.hw.format_warnings import FormatsWarning
     from dynagate.hw.plan.cost import Budget
     from dynagate.hw.plan.plan import Stages
     from dynagate.hw.processor.isa.shape import Core
@@ -72,6 +73,7 @@ __all__ = [
     "DesignRequest",
     "Device",
     "Error",
+    "FormatsWarning",
     "Function",
     "Goal",
     "Graph",
@@ -142,6 +144,7 @@ _LAZY = {
     "Axi": "dynagate.hw.rtl.axi",
     "Budget": "dynagate.hw.plan.cost",
     "Design": "dynagate.hw.designs",
+    "FormatsWarning": "dynagate.hw.format_warnings",
     "Resources": "dynagate.hw.designs",
     "Core": "dynagate.hw.processor.isa.shape",
     "DesignRequest": "dynagate.hw.request",

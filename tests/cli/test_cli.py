@@ -109,7 +109,12 @@ def test_run_passes_with_status_zero(designs: Path) -> None:
         "run", "two_joint_arm", "--function", "mass_matrix_inverse", "--ii", "2", "--states", "64", "--folder", designs
     )
     assert status == 0, text
-    assert text.splitlines()[-1] == "PASS"
+    assert text.splitlines()[-1] == (
+        "PASS: cycles per result is at most 2; the comparison of the hardware with its integers is equal; the largest "
+        "error in the region is at most 1.00e-03; the number of overflows among 64 states in the region is at most 0; "
+        "the number of overflows among 16 states at its limits is at most 1; the number of overflows among 16 states "
+        "near rest is at most 0"
+    )
     assert "2 cycles per result measured over 96 states" in text
     assert "DIFFER" not in text
 
@@ -121,7 +126,8 @@ def test_run_fails_with_status_one_where_the_error_is_too_large(designs: Path) -
     )  # fmt: skip
     assert status == 1
     assert re.search(
-        r"^FAIL\n  minv: the largest error in the region is \d\.\d\de-\d\d; expected at most 1\.00e-03\. To pass, use "
+        r"^FAIL: 1 of \d rules does not hold\n"
+        r"  minv: the largest error in the region is \d\.\d\de-\d\d; expected at most 1\.00e-03\. To pass, use "
         r"a longer --word, a larger --error, or a smaller operating region\.$",
         text,
         flags=re.M,

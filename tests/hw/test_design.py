@@ -306,6 +306,8 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
     seen = reached(["dynagate.hw.build"], counted)
     assert seen - counted == {
         "dynagate.fixedpoint.models.files",  # what it reads is in design.json
+        "dynagate.fixedpoint.wordlength.sampled_errors",  # numbers in a datasheet and in warnings
+        "dynagate.hw.format_warnings",
         "dynagate.base.changed",  # which options differ from their defaults
         "dynagate.base.elsewhere",  # words of errors
         "dynagate.base.explained",  # words of errors

@@ -360,6 +360,17 @@ def test_a_flipped_bit_in_a_program_s_folder_is_refused(
         dynagate.open(place, device=device)
 
 
+@pytest.mark.parametrize("field", ["format", "program"])
+def test_a_field_that_is_listed_twice_is_refused(field: str, programs: dict[str, Path], tmp_path: Path) -> None:
+    place = shutil.copytree(programs["one"], tmp_path / "edited")
+    text = (place / files.FILE).read_text()
+    assert f'"{field}": ' in text
+    (place / files.FILE).write_text(text.replace(f'"{field}": ', f'"{field}": 1, "{field}": ', 1))
+    for device in ("sim", "fixed"):
+        with pytest.raises(DesignError, match=rf"is not a design file: field '{field}' is listed twice"):
+            dynagate.open(place, device=device)
+
+
 def test_an_empty_program_is_refused(programs: dict[str, Path], tmp_path: Path) -> None:
     for damage in (lambda content: None, lambda content: content.update(program=digest_of_nothing(content))):
         place = edited(programs["one"], tmp_path / damage.__name__ / str(id(damage)), damage)

@@ -1,1 +1,1 @@
-"""Checks of a compiled program: a replay of its schedule on symbols, and of its bits on integers."""
+"""Check a compiled program: replay its schedule on symbols, and its bits on integers."""

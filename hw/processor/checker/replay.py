@@ -1,4 +1,4 @@
-"""A program replayed in Python from its bits: what the core computes, cycle by cycle."""
+"""Replay a program in Python from its bits, cycle by cycle, as the core executes it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,29 @@ from dynagate.hw.processor.isa.shape import KINDS, LEVELS, LOAD, NOISE, OPERANDS
 
 
 class Replayed(NamedTuple):
-    """results: integers (batch,) by unit, in the order in which the unit brings them out. overflow: (batch,)."""
+    """Results of a replayed program."""
 
     results: list[list[Integers]]
+    """Integers (batch,) by unit, in the order in which the unit sends them."""
     overflow: npt.NDArray[np.bool_]
+    """Samples that overflowed, (batch,)."""
 
 
 Memory = dict[tuple[int, int], Integers]
-"""Content of each place of each memory, (batch,)."""
+"""Content of memories: integers (batch,) by memory and address."""
 
 
 def replay(
     scheduled: ProgramSchedule, inputs: dict[int, Integers], memory: Memory | None = None, function: int = 0
 ) -> Replayed:
-    """The program of a schedule on inputs by node, (batch,) each. function: which of several. memory: what
-    the iteration before has left, where this one is not the first of a loop."""
+    """Run a program on integers.
+
+    Args:
+        scheduled: Schedule of the program.
+        inputs: Integers (batch,) by input node.
+        memory: Content of the memories after the iteration before; None for the first iteration.
+        function: Index of the function to run, if the program has several.
+    """
     batch = len(next(iter(inputs.values())))
     if scheduled.instructions.start is not None:
         inputs = {**inputs, scheduled.instructions.start: np.full(batch, not memory, dtype=np.int64)}
@@ -40,7 +48,7 @@ def replay(
 
 
 class _Replay:
-    """An iteration. active: the samples that a loop goes on for; the others wait at its end."""
+    """State of one run."""
 
     def __init__(self, scheduled: ProgramSchedule, inputs: dict[int, Integers], memory: Memory, batch: int) -> None:
         self.scheduled, self.inputs, self.memory, self.batch = scheduled, inputs, memory, batch
@@ -54,6 +62,7 @@ class _Replay:
                 memory[scheduled.core.shared, place] = np.full(batch, source.integer, dtype=np.int64)
 
     def turn(self, function: int) -> Replayed:
+        """Run one iteration of a function. Samples whose loop has ended wait until all samples leave it."""
         waiting: dict[int, tuple[npt.NDArray[np.bool_], int]] = {}  # block: who entered its loop, iterations
         blocks = self.scheduled.instructions.of_function(function)
         block = blocks[0]
@@ -76,7 +85,7 @@ class _Replay:
         return Replayed(self.results, self.overflow)
 
     def block(self, number: int) -> npt.NDArray[np.bool_]:
-        """Runs a block. Returns where a test was positive, (batch,)."""
+        """Run a block. Return the samples whose test was positive, (batch,)."""
         core, (start, words, _) = self.scheduled.core, self.scheduled.blocks[number]
         writes: dict[int, list[tuple[int, int, Integers]]] = defaultdict(list)
         for node in self.scheduled.instructions.blocks[number].inputs:
@@ -107,7 +116,7 @@ class _Replay:
         function: dict[str, int],
         writes: dict[int, list[tuple[int, int, Integers]]],
     ) -> npt.NDArray[np.bool_]:
-        """An instruction. Returns where it is a test and positive."""
+        """Run an instruction of one unit. Return the samples for which it is a test with a positive result."""
         core = self.scheduled.core
         fields = unpack_fields(word >> (unit * core.unit_bits), core.unit_fields)
         nothing = np.zeros(self.batch, dtype=bool)
@@ -146,7 +155,7 @@ class _Replay:
         a: Integers,
         writes: dict[int, list[tuple[int, int, Integers]]],
     ) -> None:
-        """A load or a store of this iteration's value. A later one meets what it left."""
+        """Load or store a value of this iteration. A load in a later cycle reads what a store has written."""
         core = self.scheduled.core
         iteration = self.turns[self.level]
         place = core.units + 1, function["address"] + (-iteration if function["down"] else iteration)

@@ -1,1 +1,1 @@
-"""Graphs and loops to schedules and program words, for a core of one shape."""
+"""Compile graphs and loops to schedules and program words for a core of one shape."""

@@ -1,9 +1,8 @@
-"""Several iterations of a loop as one: while the loops in an iteration wait for their own results, those of other
-iterations run.
+"""Batch iterations of a loop: while inner loops of one iteration wait for their results, those of others run.
 
-Iteration after iteration stays the definition. Each iteration has its values under names of its own, what it carries
-goes to the next one, and a loop in the body becomes one loop of all these iterations (unroll and jam: Allen & Kennedy,
-"Optimizing Compilers for Modern Architectures", 2001, ch. 8). So the integers are those of one iteration at a time.
+The integers stay those of one iteration after the other. Each iteration has values under its own names, carried values
+go to the next iteration, and a loop in the body becomes one loop for all batched iterations (unroll and jam: Allen &
+Kennedy, "Optimizing Compilers for Modern Architectures", 2001, ch. 8).
 """
 
 from __future__ import annotations
@@ -22,16 +21,25 @@ from dynagate.hw.processor.compiler.batched_samples import moved
 
 
 def counts(iterations: int) -> list[int]:
-    """How many iterations as one are worth a try: for each power of two up to MOST_ITERATIONS the largest number up to
-    it that divides them."""
+    """Return the batch sizes that are worth a try.
+
+    For each power of two up to MOST_ITERATIONS, this is the largest divisor of the number of iterations that is not
+    larger.
+    """
     powers = (1 << k for k in range(MOST_ITERATIONS.bit_length()))
     return sorted({max(n for n in range(1, power + 1) if iterations % n == 0) for power in powers})
 
 
 def batched_iterations(whole: FormattedLoop, name: str, count: int) -> FormattedLoop:
-    """The loop with this many iterations of the loop of this name in it, whose iterations they divide, as one.
+    """Batch iterations of a loop.
 
-    Raises GraphError: an iteration begins with what the one before computes in a loop or after one.
+    Args:
+        whole: Loop that is, or contains, the loop to change.
+        name: Name of the loop to change.
+        count: Number of iterations in a batch; it divides the number of iterations.
+
+    Raises:
+        GraphError: An iteration begins with a value that the one before computes in, or after, an inner loop.
     """
     if count == 1:
         return whole
@@ -44,13 +52,13 @@ def batched_iterations(whole: FormattedLoop, name: str, count: int) -> Formatted
 
 
 def _of(loop: Loop, steps: Iterable[Formatted], starts: Mapping[str, float], **changes: Any) -> FormattedLoop:
-    """A loop with other steps. starts: of all loops in it too. changes: of the loop."""
+    """Return a loop with other steps and other initial values of carried inputs."""
     own = tuple(BATCHED_TURNS[step.kind].with_starts(step, starts) for step in steps)
     return FormattedLoop(replace(loop, steps=tuple(step.step for step in own), **changes), own, starts)
 
 
 class _Together:
-    """names: of each iteration, what values of the loop are called in it; others keep their names."""
+    """Builds the body of a loop whose iterations are batched."""
 
     def __init__(self, whole: FormattedLoop, count: int) -> None:
         self.whole, self.count = whole, count
@@ -63,6 +71,7 @@ class _Together:
             self.names.append({**before, **own})
 
     def loop(self) -> FormattedLoop:
+        """Return the loop with batched iterations."""
         steps: list[Formatted] = []
         for place, step in enumerate(self.whole.steps):
             steps += BATCHED_TURNS[step.kind].iterations(self, step, place)
@@ -72,15 +81,15 @@ class _Together:
         return _of(loop, steps, self.starts, stop=Count(iterations // self.count))
 
     def graph(self, step: FormattedGraph, place: int) -> list[Formatted]:
-        """A graph of the body: one graph for each iteration."""
+        """Return one graph for each iteration, for a graph in the body."""
         return [_named(step, own, own, k) for k, own in enumerate(self.names)]
 
     def inner_loop(self, step: FormattedLoop, place: int) -> list[Formatted]:
-        """A loop of the body: what it begins with in each iteration, and one loop of all iterations."""
+        """Return the initial values of each iteration, and one loop for all iterations, for a loop in the body."""
         return [*self.begin(step), self.inner(step, place)]
 
     def begin(self, step: FormattedLoop) -> list[Formatted]:
-        """Add the values that a loop in the body carries, under their names in each iteration."""
+        """Copy the initial values of an inner loop's carried inputs, under their names in each iteration."""
         steps: list[Formatted] = []
         for k, own in enumerate(self.names):
             for name in step.loop.carry.values():
@@ -91,7 +100,7 @@ class _Together:
         return steps
 
     def inner(self, step: FormattedLoop, place: int) -> FormattedLoop:
-        """A loop in the body, of all iterations."""
+        """Return one loop that runs the inner loops of all iterations."""
         loop, around = step.loop, self.whole.loop
         later = {port.name for each in around.steps[place + 1 :] for port in each.inputs}
         later |= {value for value, name in around.carry.items() if name in later}
@@ -116,17 +125,18 @@ class _Together:
 
 
 def _of_iteration(name: str, k: int) -> str:
+    """Return the name of a value in iteration k of a batch."""
     return f"{name}@{k}"
 
 
 def _named(step: FormattedGraph, inputs: Mapping[str, str], outputs: Mapping[str, str], k: int) -> FormattedGraph:
-    """A graph of iteration k, with other names of ports."""
+    """Return a graph for iteration k, with other names of its ports."""
     nodes = tuple(moved(step.graph, 0, k))
     return replace(step, graph=replace(step.graph, nodes=nodes).named(inputs, outputs))
 
 
 def _copied(port: Port, like: FormattedGraph, name: str, to: str) -> FormattedGraph:
-    """A value by another name. port: of a graph that takes it."""
+    """Return a graph that copies the value of a port to another name."""
     known = {node: k for k, node in enumerate(dict.fromkeys(port.nodes))}
     nodes = tuple(Node("input", (), None, f"{to}.{k}") for k in known.values())
     there = replace(port, nodes=tuple(known[node] for node in port.nodes))
@@ -136,17 +146,16 @@ def _copied(port: Port, like: FormattedGraph, name: str, to: str) -> FormattedGr
 
 
 class _Row(NamedTuple):
-    """How to run several iterations of a kind of step as one.
-
-    batched(step, name, count): the step with iterations of the loop of this name as one. starts(step): the initial
-    values of carried inputs. with_starts(step, starts): the step with other initial values. iterations(together, step,
-    place): the steps of all iterations.
-    """
+    """How to batch iterations of one kind of step."""
 
     batched: Callable[[Any, str, int], Formatted]
+    """Function (step, name, count): the step with batched iterations of the loop of this name."""
     starts: Callable[[Any], Mapping[str, float]]
+    """Function (step): the initial values of carried inputs."""
     with_starts: Callable[[Any, Mapping[str, float]], Formatted]
+    """Function (step, starts): the step with other initial values."""
     iterations: Callable[[_Together, Any, int], list[Formatted]]
+    """Function (builder, step, index): the steps of all iterations in place of this step of the body."""
 
 
 _SCAN = refused("a program", "graphs and loops")
@@ -165,4 +174,4 @@ BATCHED_TURNS: Mapping[str, _Row] = table(
         SCAN: _Row(_SCAN, _SCAN, _SCAN, _SCAN),
     },
 )
-"""How to run several iterations of a step as one, by kind of step."""
+"""How to batch iterations, by kind of step."""

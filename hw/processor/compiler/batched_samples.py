@@ -10,7 +10,12 @@ from dynagate.graph.graph import Graph, Node, Port
 
 
 def side_by_side(formatted: FormattedGraph, count: int) -> FormattedGraph:
-    """The graph of this many samples of a graph, which share nothing. Its inputs and outputs are (count, *shape)."""
+    """Return the graph of several independent samples, whose inputs and outputs have shape (count, *shape).
+
+    Args:
+        formatted: Graph of one sample.
+        count: Number of samples.
+    """
     if count == 1:
         return formatted
     graph, size = formatted.graph, len(formatted.graph)
@@ -34,7 +39,7 @@ def side_by_side(formatted: FormattedGraph, count: int) -> FormattedGraph:
 
 
 def moved(graph: Graph, base: int, sample: int) -> Iterator[Node]:
-    """The nodes of a sample, as the nodes from `base` on."""
+    """Yield the nodes of a sample, renumbered so that the first is node `base`."""
     for node in graph.nodes:
         name = f"sample{sample}.{node.name}"
         yield replace(node, args=tuple(a + base for a in node.args), name=name)

@@ -1,4 +1,4 @@
-"""Whether a schedule computes its instructions: replayed block by block on memories that know what they hold."""
+"""Check that a schedule computes its instructions, by a replay on memories that record which value they hold."""
 
 from __future__ import annotations
 
@@ -11,21 +11,28 @@ from dynagate.hw.processor.isa.shape import LOAD, NOISE, STORE
 from dynagate.hw.units.latencies import ROUND_STARTS
 
 ITERATIONS = 2
-"""Iterations of each loop that the replay runs: the first, and one that follows another."""
+"""Number of iterations of each loop that the replay runs: the first, and one that follows another."""
 
 Held = tuple[OperandSource, int]
-"""A value, and which of the values that were made by its name."""
+"""A value, and how many values of the same source were made before it."""
 
 
 def checked(scheduled: ProgramSchedule) -> ProgramSchedule:
-    """Return the schedule. Raise AssertionError, which names what the core would do wrong, if it does not compute its
-    instructions: a bug of the scheduler."""
+    """Return the schedule if it computes its instructions.
+
+    Raises:
+        AssertionError: It does not; the text says what the core would do wrong. This is a bug of the scheduler.
+    """
     check(scheduled)
     return scheduled
 
 
 def check(scheduled: ProgramSchedule) -> None:
-    """Raises AssertionError: an operand is not there when it is read, or no more; two results meet."""
+    """Check that every operand is in memory when it is read, and that no two results collide.
+
+    Raises:
+        AssertionError: An operand is missing or overwritten, or two results are written at once.
+    """
     listed = [each for block in scheduled.instructions.blocks for each in block.listed]
     assert len(listed) == len(scheduled.slots), f"{len(scheduled.slots)} slots of {len(listed)} instructions"
     replay = _Replay(scheduled)
@@ -38,7 +45,7 @@ def check(scheduled: ProgramSchedule) -> None:
 
 
 def _path(scheduled: ProgramSchedule, function: int) -> Iterator[int]:
-    """The blocks of an iteration in order, each loop ITERATIONS times or as often as it may be."""
+    """Yield the blocks of one run in order, each loop ITERATIONS times or its largest number of iterations."""
     iterations: dict[int, int] = defaultdict(int)
     blocks = scheduled.instructions.of_function(function)
     block = blocks[0]
@@ -55,7 +62,7 @@ def _path(scheduled: ProgramSchedule, function: int) -> Iterator[int]:
 
 
 class _Replay:
-    """held: what the places hold. read: those that the cycle reads. versions: how often each value was made."""
+    """State of the replay: which value each address holds, and how often each value was made."""
 
     def __init__(self, scheduled: ProgramSchedule) -> None:
         self.scheduled, self.core = scheduled, scheduled.core
@@ -66,6 +73,7 @@ class _Replay:
         self.versions: dict[int, int] = defaultdict(int)
 
     def run(self, block: int) -> None:
+        """Run a block."""
         start, words, period = self.scheduled.blocks[block]
         slots: dict[int, list[ScheduledInstruction]] = defaultdict(list)
         for slot in self.scheduled.slots_of(block):
@@ -107,8 +115,12 @@ class _Replay:
             self._write(start + cycle, cycle < period, writes[cycle])
 
     def _read(self, slot: ScheduledInstruction, before: dict[int, int], expected: dict[int, int]) -> None:
-        """before: how often each value was made when the block began; expected: how often the block makes each
-        value.
+        """Check the operands of an instruction.
+
+        Args:
+            slot: The instruction.
+            before: Number of times that each value was made before the block.
+            expected: Number of times that the block makes each value.
         """
         kind = slot.instruction.kind
         assert slot.bank == (slot.unit if kind == SUM else self.core.shared), f"{slot} is misplaced"
@@ -129,7 +141,7 @@ class _Replay:
             )
 
     def _write(self, cycle: int, within: bool, writes: list[tuple[int, int | None, OperandSource]]) -> None:
-        """within: before the block ends."""
+        """Write the results of a cycle. within: whether the block still runs in this cycle."""
         banks = [bank for bank, _, _ in writes]
         assert len(banks) == len(set(banks)), f"cycle {cycle}: a memory is written twice"
         for bank, place, source in writes:

@@ -1,4 +1,5 @@
-"""A graph of multiply-adds as instructions: r = round((± a b ± (c << up)) >> down), and functions of one operand."""
+"""Compile graphs to instructions: multiply-adds r = round((± a b ± (c << up)) >> down), and functions of one operand.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +18,25 @@ from dynagate.hw.processor.isa.shape import ELEMENTARY, LOAD, NOISE
 from dynagate.hw.units.latencies import shift_of
 
 MOST_REPEATS = (1 << 16) - 1
-"""Iterations of a loop in a program."""
+"""Largest number of iterations of a loop in a program."""
 SUM = "multiply_add"
-"""The kind of all that units compute."""
+"""Kind of the instructions that multiply-add units execute."""
 
 
 class ProgramError(Error, ValueError):
-    """A graph that no program computes, or a program that a core does not hold; the text says by how much."""
+    """No program computes the graph, or the core does not hold the program; the text says by how much it is too large.
+    """
 
 
 class OperandSource(NamedTuple):
-    """Source of an operand: the node that has its bits, or an integer. previous: its bits of the previous iteration."""
+    """Source of an operand: the result of an instruction, or a constant."""
 
     node: int | None
+    """Number of the result; None for a constant."""
     integer: int = 0
+    """The constant."""
     previous: bool = False
+    """Whether the result of the previous iteration is read."""
 
 
 ZERO, ONE = OperandSource(None, 0), OperandSource(None, 1)
@@ -39,72 +44,84 @@ ZERO, ONE = OperandSource(None, 0), OperandSource(None, 1)
 
 @dataclass(frozen=True)
 class Instruction:
-    """result: the node whose bits it makes; numbers above the graph's are copies, of what units do not make.
-
-    kind: SUM; one of ELEMENTARY, of operand a; or NOISE, of a number, a draw and a seed. select: b where a is positive
-    (product_negative: where it is not), else c. shift: of a reciprocal, how far the binary points are apart. out:
-    whether it is a result. test: whether a loop goes on where the result is positive. LOAD makes, and STORE keeps, the
-    value of the loop's iteration in the memory of iterations. address: of the first iteration's value. backwards: those
-    of later iterations lie below it.
-    """
+    """One instruction of a unit."""
 
     result: int
+    """Number of the result. Numbers above the graph's nodes are copies that units make."""
     kind: str
+    """SUM; one of ELEMENTARY with operand a; LOAD or STORE; or NOISE with operands number, draw and seed."""
     a: OperandSource
     b: OperandSource = ZERO
     c: OperandSource = ZERO
     product_negative: bool = False
+    """Whether the product is subtracted. For a select: whether b is the result if a is not positive."""
     addend_negative: bool = False
+    """Whether the addend is subtracted."""
     select: bool = False
+    """Whether the result is b if a is positive, else c << up, instead of the sum."""
     up: int = 0
+    """Bits by which the addend is shifted left."""
     down: int = 0
+    """Bits by which the sum is shifted right, rounded half up."""
     shift: int = 0
+    """Difference of the binary points of a reciprocal's operand and result, in bits."""
     out: bool = False
+    """Whether the result leaves the core."""
     test: bool = False
+    """Whether a positive result continues the loop."""
     address: int = 0
+    """Address, in the memory of iterations, of the first iteration's value of a LOAD or STORE."""
     backwards: bool = False
+    """Whether later iterations use lower addresses."""
 
     @property
     def sources(self) -> tuple[OperandSource, ...]:
+        """Return the operands of this kind of instruction."""
         if self.kind == LOAD:
             return ()
         return (self.a, self.b, self.c) if self.kind in (SUM, NOISE) else (self.a,)
 
     @property
     def reads(self) -> tuple[int, ...]:
-        """The nodes among its operands."""
+        """Return the results among its operands, of this iteration."""
         return tuple(source.node for source in self.sources if source.node is not None and not source.previous)
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """A loop that ends with a block. target: its first block. most: iterations at most. until: it ends after the
-    iteration in which no test was positive. level: how many loops are around it."""
+    """End of a loop, at the end of a block."""
 
     target: int
+    """Index of the loop's first block."""
     most: int
+    """Largest number of iterations."""
     until: bool = False
+    """Whether the loop ends after the iteration in which no test was positive."""
     level: int = 0
+    """Number of loops around this loop."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Instructions that run together, operands before readers. last: an iteration of a sample ends with it. inputs: all
-    that a sample has, if a function begins with the block. level: how many loops are around the one that it is in,
-    whose iteration loads and stores count."""
+    """Instructions that run once per pass through a stretch of program words, operands before readers."""
 
     listed: tuple[Instruction, ...]
+    """The instructions."""
     repeat: Repeat | None = None
+    """Loop that ends with the block, if one does."""
     last: bool = True
+    """Whether an iteration of a sample ends with the block."""
     inputs: tuple[int, ...] = ()
+    """All inputs of a sample, if a function begins with the block."""
     level: int = 0
+    """Number of loops around the loop whose iterations count for loads and stores in the block."""
 
 
 @dataclass(frozen=True)
 class ProgramInterface:
-    """The interface of a program: inputs, outputs, formats.
+    """Interface of one function of a program: inputs, outputs and formats.
 
-    Numbers of `inputs` and `outputs` are those of instructions or of a graph; formats, bounds and names are by number.
+    Numbers of `inputs` and `outputs` are those of instructions, or of a graph's nodes.
     """
 
     robot: str
@@ -112,21 +129,26 @@ class ProgramInterface:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     formats: Mapping[int, Format]
+    """Format of each number."""
     bounds: Mapping[int, tuple[float, float]]
+    """Smallest and largest value of each input number."""
     names: Mapping[int, str]
+    """Name of each number, for listings."""
     result_nodes: tuple[int, ...]
+    """Numbers of a result, each once, in the order of the stream."""
 
     @property
     def title(self) -> str:
+        """Return the robot and the function."""
         return f"{self.robot} {self.name}"
 
     @property
     def input_nodes(self) -> tuple[int, ...]:
-        """The numbers of all inputs, each once, in the order of the ports."""
+        """Return the numbers of all inputs, each once, in the order of the ports."""
         return tuple(dict.fromkeys(i for port in self.inputs for i in port.nodes))
 
     def shifted(self, base: int) -> ProgramInterface:
-        """With numbers that begin at `base`."""
+        """Return the interface with `base` added to all numbers."""
 
         def ports(old: tuple[Port, ...]) -> tuple[Port, ...]:
             return tuple(replace(port, nodes=tuple(i + base for i in port.nodes)) for port in old)
@@ -143,6 +165,7 @@ class ProgramInterface:
 
     @classmethod
     def of(cls, formatted: FormattedGraph) -> ProgramInterface:
+        """Return the interface of a graph."""
         graph = formatted.graph
         formats, names = dict(enumerate(formatted.formats)), {i: node.name for i, node in enumerate(graph.nodes)}
         ports = graph.inputs, graph.outputs
@@ -151,54 +174,59 @@ class ProgramInterface:
 
 @dataclass(frozen=True)
 class Instructions:
-    """interfaces: inputs and outputs of each function. blocks: in order, those of the functions one after the other.
-    outputs: number of a result of an interface -> the result of an instruction that has its bits. functions: whose
-    integers the program computes. Of a loop: start is the input that is 1 in the first iteration, else 0; per_turn
-    are the inputs that each iteration has.
+    """A program before it is scheduled.
 
-    Several instructions may have one result: places that loops write again, which their readers read as `previous`.
-    kept: values in the memory of iterations."""
+    Several instructions may have one result: a loop writes it again, and its readers read it as `previous`.
+    """
 
     interfaces: tuple[ProgramInterface, ...]
+    """Inputs and outputs of each function."""
     blocks: tuple[Block, ...]
+    """Blocks in order. The blocks of one function follow those of the other."""
     outputs: Mapping[int, int]
+    """Result of an instruction, by number of a result of an interface."""
     functions: tuple[Formatted, ...]
+    """Formatted steps whose integers the program computes."""
     start: int | None = None
+    """Input that is 1 in a sample's first step and 0 in the others; None for a program that keeps no states."""
     per_turn: frozenset[int] = frozenset()
+    """Inputs that each step of a rollout has."""
     kept: int = 0
+    """Number of values in the memory of iterations."""
 
     @property
     def interface(self) -> ProgramInterface:
-        """The interface of the first function."""
+        """Return the interface of the first function."""
         return self.interfaces[0]
 
     @property
     def formatted(self) -> Formatted:
-        """The formatted steps of the first function."""
+        """Return the formatted steps of the first function."""
         return self.functions[0]
 
     @property
     def title(self) -> str:
+        """Return the robot and the functions."""
         return f"{self.interface.robot} {','.join(interface.name for interface in self.interfaces)}"
 
     @property
     def entries(self) -> tuple[int, ...]:
-        """The first block of each function."""
+        """Return the first block of each function."""
         return tuple(k for k in range(len(self.blocks)) if not k or self.blocks[k - 1].last)
 
     def of_function(self, function: int) -> range:
-        """The blocks of one of several functions."""
+        """Return the blocks of one function."""
         ends = (*self.entries, len(self.blocks))
         return range(ends[function], ends[function + 1])
 
     @property
     def inputs(self) -> tuple[int, ...]:
-        """All that a sample has; of several functions each has as many."""
+        """Return the inputs of a sample. All functions of a program have the same number of inputs."""
         return self.blocks[0].inputs
 
     @property
     def listed(self) -> tuple[Instruction, ...]:
-        """All instructions."""
+        """Return all instructions."""
         return tuple(each for block in self.blocks for each in block.listed)
 
     @property
@@ -209,7 +237,7 @@ class Instructions:
 
     @cached_property
     def pinned(self) -> frozenset[int]:
-        """Results that are read in another block or iteration: their places are nobody else's."""
+        """Return the results that another block or iteration reads, whose addresses no other result may use."""
         results, read = {each.result for each in self.listed}, set[int]()
         for block in self.blocks:
             own = {each.result for each in block.listed}
@@ -219,11 +247,12 @@ class Instructions:
         return frozenset(read)
 
     def rank(self, node: int) -> int:
-        """In which order kinds of inputs come: the start, those of all iterations, those of each iteration."""
+        """Return the order of an input: 0 for the start, 1 for inputs that all steps share, 2 for inputs of each step.
+        """
         return 0 if node == self.start else 1 + (node in self.per_turn)
 
     def integers(self) -> list[int]:
-        """The constants, each once."""
+        """Return the constants, each once."""
         integers = {source.integer for each in self.listed for source in each.sources if source.node is None}
         return sorted(integers | {0})
 
@@ -231,8 +260,12 @@ class Instructions:
 def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = None) -> Instructions:
     """Compile a graph that `fixedpoint.fuse` made.
 
-    carry: for a step of a loop, node of a result -> node of the input that the result becomes in the next step. Raises
-    ProgramError: the units do not compute a node; the message names it.
+    Args:
+        formatted: Graph of multiply-adds and functions, with formats.
+        carry: For a step of a rollout, the input node of the next step for each carried result node.
+
+    Raises:
+        ProgramError: The units do not compute a node; the text names it.
     """
     graph, carried = formatted.graph, {target: source for source, target in (carry or {}).items()}
     fresh = itertools.count(len(graph))
@@ -272,8 +305,10 @@ def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = No
 
 
 def together(programs: Sequence[Instructions]) -> Instructions:
-    """Several functions in one program: none of them a loop of a sample's iterations. Each has as many inputs as the
-    one with most, the others' last ones being zero."""
+    """Join several functions into one program. None of them may keep states.
+
+    Each function gets as many inputs as the function with the most; the added inputs are zero.
+    """
     base, most = 0, max(len(program.inputs) for program in programs)
     interfaces: list[ProgramInterface] = []
     blocks: list[Block] = []
@@ -295,7 +330,7 @@ def together(programs: Sequence[Instructions]) -> Instructions:
 
 
 def _shifted(program: Instructions, base: int) -> Instructions:
-    """With numbers that begin at `base`."""
+    """Return the program with `base` added to all numbers."""
 
     def source(old: OperandSource) -> OperandSource:
         return old if old.node is None else old._replace(node=old.node + base)
@@ -322,9 +357,15 @@ def _results(
     states: Collection[int],
     fresh: Iterator[int],
 ) -> dict[int, int]:
-    """Node of a result -> the instruction that brings it out; copies are added where none does, and where one would
-    bring out results with several binary points. results: nodes, what has their bits, and fraction bits. states:
-    instructions that bring nothing out."""
+    """Return the instruction that sends each result. Copies are added for results without an own instruction and
+    format.
+
+    Args:
+        results: Node, source and fraction bits of each result.
+        listed: Instructions, to which copies are added.
+        states: Instructions that send nothing.
+        fresh: Unused numbers.
+    """
     places = {each.result: k for k, each in enumerate(listed)}
     outputs: dict[int, int] = {}
     known: dict[tuple[OperandSource, int], int] = {}
@@ -342,8 +383,10 @@ def _results(
 
 
 def _state(formatted: FormattedGraph, result: int, start: OperandSource, target: int, source: int) -> Instruction:
-    """A state of an iteration: the input in the first one, else the result of the iteration before, rounded to the
-    input's format. That operand is the node's, which `_linked` replaces by what brings it out."""
+    """Return the instruction of a state: the input in the first step, else the rounded result of the step before.
+
+    Its operand is the node of the result, which `_linked` replaces by the instruction that sends it.
+    """
     own, previous = formatted.formats[target].frac, formatted.formats[source].frac
     values = OperandSource(target), OperandSource(source, 0, True)
     fine = previous > own
@@ -352,7 +395,7 @@ def _state(formatted: FormattedGraph, result: int, start: OperandSource, target:
 
 
 def _linked(each: Instruction, states: Mapping[int, int]) -> Instruction:
-    """With what it reads of the iteration before. states: instruction of a state -> the result that it then was."""
+    """Return an instruction of a state that reads the result of the step before. states: result by instruction."""
     if each.result not in states:
         return each
     previous = OperandSource(states[each.result], 0, True)
@@ -360,7 +403,17 @@ def _linked(each: Instruction, states: Mapping[int, int]) -> Instruction:
 
 
 def instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[OperandSource]) -> Instruction:
-    """Compile a node of a graph. args: its operands. Raises ProgramError: the units do not compute it."""
+    """Compile one node of a graph.
+
+    Args:
+        formatted: The graph.
+        i: Number of the result.
+        node: The node.
+        args: Its operands.
+
+    Raises:
+        ProgramError: The units do not compute the node.
+    """
     formats = [formatted.formats[a] for a in node.args]
     to, fracs = formatted.formats[i], [fmt.frac for fmt in formats]
     if node.op in ELEMENTARY:

@@ -1,4 +1,4 @@
-"""A program to read: a line for each instruction, with the names of the graph."""
+"""Print a program: a line for each instruction, with the names of the graph."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dynagate.hw.processor.isa.shape import LOAD, STORE
 
 
 def listing(scheduled: ProgramSchedule) -> str:
-    """The program of a schedule: cycle, unit, what is computed, and memory and place of the result; "out" of a result
-    that leaves the core. The last memory is the one that all units share."""
+    """Return the program of a schedule as text.
+
+    A line has the cycle, the unit, the value that is computed, the memory and the address of the result, and "out" if
+    the result leaves the core. The last memory is the one that all units share.
+    """
     names = {i: name for interface in scheduled.instructions.interfaces for i, name in interface.names.items()}
 
     def name(source: OperandSource) -> str:
@@ -55,5 +58,6 @@ def _text(each: Instruction, name: object) -> str:
 
 
 def _moved(each: Instruction, name: object) -> str:
+    """Return the addend with its shift."""
     assert callable(name)
     return f"({name(each.c)} << {each.up})" if each.up else str(name(each.c))

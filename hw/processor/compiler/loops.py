@@ -1,11 +1,11 @@
-"""A loop with formats as blocks of instructions: loops in loops, and loops that end by a tolerance.
+"""Compile a loop with formats to blocks of instructions: nested loops, and loops that end by a tolerance.
 
-A value that a loop carries has a place that is written again, first from what is around the loop, then at the end of
-each iteration. Other values stay where they were computed. States of the outermost loop are the inputs of a sample in
-its first iteration, and in the others what the iteration before kept.
+A carried value has an address that is written before the loop and at the end of each iteration. Other values keep the
+address at which they were computed. States of the outermost loop are inputs of a sample in its first iteration, and in
+later iterations the values of the iteration before.
 
-What loops in the body take or keep of every iteration is loaded from, and stored to, the memory of iterations. It stays
-there from sample to sample.
+Values that an inner loop reads or writes separately in every iteration are loaded from and stored to the memory of
+iterations. They stay there from one sample to the next.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from dynagate.hw.processor.isa.shape import LOAD, STORE
 
 
 class _Value(NamedTuple):
-    """An entry of a value: where its bits are, and their format."""
+    """One entry of a value: its source and its format."""
 
     source: OperandSource
     format: Format
@@ -50,15 +50,16 @@ _Scope = dict[str, list[_Value]]
 
 
 def loop_instructions(formatted: FormattedLoop) -> Instructions:
-    """The program of a loop, whose graphs `fixedpoint.fuse` has brought into one word. Raises ProgramError: the
-    places of a value hold another one, which took them."""
+    """Compile a loop whose graphs `fixedpoint.fuse` has brought into one word length.
+
+    Raises:
+        ProgramError: A value is read after another value has taken its addresses in the memory of iterations.
+    """
     return _Compiler(formatted).program()
 
 
 class _Compiler:
-    """blocks: those that are whole. now: instructions of the one that comes next. names: by result. level: of the loop
-    that they are in. addresses: of the entries of values in memory, by owner. there: owner -> the value that it holds
-    now."""
+    """Compiler state: finished blocks, instructions of the next block, names by result, and addresses in memory."""
 
     def __init__(self, formatted: FormattedLoop) -> None:
         self.formatted, self.loop = formatted, formatted.loop
@@ -77,6 +78,7 @@ class _Compiler:
                 self.addresses[own.owner] = list(range(first, self.places, own.iterations))
 
     def program(self) -> Instructions:
+        """Return the compiled program."""
         states = [name for name in self.loop.carry.values() if name not in self.memory]
         start = self.named("start") if states else None
         inputs = {port.name: self.entries(port.name, len(port.nodes), port.nodes) for port in self.formatted.inputs}
@@ -111,7 +113,7 @@ class _Compiler:
         return Instructions((interface,), tuple(self.blocks), outputs, (self.formatted,), start, per_turn, self.places)
 
     def bounds(self, ports: tuple[Port, ...]) -> dict[int, tuple[float, float]]:
-        """Return the values that the formats of the inputs allow."""
+        """Return the smallest and largest value that the formats of the inputs were chosen for."""
         bounds: dict[int, tuple[float, float]] = {}
         for port in ports:
             first, graph = self.formatted.ports[port.name]
@@ -121,12 +123,13 @@ class _Compiler:
     # numbers and instructions
 
     def named(self, name: str) -> int:
+        """Return an unused number for a result with a name."""
         i = next(self.fresh)
         self.names[i] = name
         return i
 
     def entries(self, name: str, count: int, like: tuple[int, ...] | None = None) -> list[int]:
-        """Numbers of a value's entries. like: entries that are equal here are one there too."""
+        """Return numbers for the entries of a value. like: entries that are equal there share a number."""
         known: dict[int, int] = {}
         for k, node in enumerate(like or range(count)):
             if node not in known:
@@ -134,16 +137,17 @@ class _Compiler:
         return [known[node] for node in like or range(count)]
 
     def add(self, each: Instruction) -> OperandSource:
+        """Add an instruction to the next block and return its result as an operand."""
         self.now.append(each)
         return OperandSource(each.result)
 
     def close(self, repeat: Repeat | None = None, *, last: bool = False) -> None:
-        """Ends the block."""
+        """End the block."""
         self.blocks.append(Block(tuple(self.now), repeat, last, level=self.level))
         self.now = []
 
     def move(self, result: int, value: _Value, to: Format, *, out: bool = False) -> OperandSource:
-        """The value in a format, as the result of an instruction."""
+        """Return a value in another format, as the result of a new instruction."""
         down = value.format.frac - to.frac
         if down > MOST_SHIFT:  # less than half a unit in the last place
             return self.add(Instruction(result, SUM, ZERO, ONE, out=out))
@@ -158,7 +162,7 @@ class _Compiler:
     # loops and graphs
 
     def states(self, start: OperandSource, name: str, values: list[_Value], kept: list[int]) -> list[_Value]:
-        """The input in the first iteration, else what the iteration before kept."""
+        """Return the states: the input in the first iteration, else the result of the iteration before."""
         states = []
         for k, (value, previous) in enumerate(zip(values, kept, strict=True)):
             each = Instruction(self.named(f"{name}_{k}"), SUM, start, value.source, OperandSource(previous, 0, True))
@@ -171,13 +175,13 @@ class _Compiler:
         return [_Value(OperandSource(None, int(quantize(start, f).value[0])), f) for f in formatted.input_formats(name)]
 
     def body(self, formatted: FormattedLoop, scope: _Scope, level: int) -> _Scope:
-        """All values after the steps of a loop. level: how many loops are around those in it."""
+        """Return all values after the steps of a loop. level: number of loops around the steps."""
         for step in formatted.steps:
             scope = {**scope, **BLOCKS[step.kind](self, step, scope, level)}
         return scope
 
     def graph(self, step: FormattedGraph, scope: _Scope, level: int) -> _Scope:
-        """The instructions of a graph, in the block that comes next. Returns its outputs."""
+        """Add the instructions of a graph to the next block and return its outputs."""
         graph, formats, needed = step.graph, step.formats, read(step.graph)
         sources: list[OperandSource] = [OperandSource(None)] * len(graph)
         for port in graph.inputs:
@@ -196,7 +200,7 @@ class _Compiler:
         return {port.name: [_Value(sources[i], formats[i]) for i in port.nodes] for port in graph.outputs}
 
     def inner(self, step: FormattedLoop, scope: _Scope, level: int) -> _Scope:
-        """The blocks of a loop in the body. Returns what it gives."""
+        """Add the blocks of an inner loop and return its outputs."""
         cells: dict[str, list[int]] = {}
         inside = dict(scope)
         for name in step.loop.carry.values():
@@ -233,7 +237,11 @@ class _Compiler:
     # the memory of iterations
 
     def is_there(self, step: FormattedLoop, name: str) -> None:
-        """Raises ProgramError: the places of a value hold another one, which took them."""
+        """Check that the addresses of a value in the memory of iterations still hold it.
+
+        Raises:
+            ProgramError: Another value has taken the addresses.
+        """
         holds = self.there.setdefault(self.memory[name].owner, name)
         if holds != name:
             raise ProgramError(
@@ -242,14 +250,14 @@ class _Compiler:
             )
 
     def addressed(self, each: Instruction, step: FormattedLoop, name: str, entry: int) -> Instruction:
-        """A load or a store of an entry of the value."""
+        """Return a load or a store with the address of an entry of the value."""
         own = self.memory[name]
         backwards = step.loop.backwards
         first = self.addresses[own.owner][entry] + (own.iterations - 1 if backwards else 0)
         return replace(each, address=first, backwards=backwards)
 
     def loaded(self, step: FormattedLoop, name: str) -> list[_Value]:
-        """A value of the iteration, those entries of it that something reads."""
+        """Load the value of this iteration, only the entries that an instruction reads."""
         self.is_there(step, name)
         needed: set[int] = set()
         for formatted in step.graphs():
@@ -266,7 +274,7 @@ class _Compiler:
         return values
 
     def stored(self, step: FormattedLoop, name: str, values: list[_Value]) -> None:
-        """Keeps a value of the iteration."""
+        """Store the value of this iteration."""
         for k, (value, to) in enumerate(zip(values, self.memory[name].formats, strict=True)):
             source = value.source
             if value.format.frac != to.frac:
@@ -276,7 +284,7 @@ class _Compiler:
         self.there[self.memory[name].owner] = name
 
     def stays(self, value: _Value, cells: dict[str, list[int]]) -> _Value:
-        """The value in a place that the loop does not write again."""
+        """Return the value at an address that the loop does not write again."""
         if not any(value.source.node in own for own in cells.values()):
             return value
         return _Value(self.move(self.named("copy"), value, value.format), value.format)
@@ -297,15 +305,17 @@ class _Compiler:
             self.move(cell, value, to)
 
     def test(self, residual: _Value, stop: Until) -> None:
-        """The loop goes on where |residual| is above the tolerance: (± residual - tolerance) / 2, rounded half up, is
-        positive then, and no result is too large for a word."""
+        """Add the tests that continue the loop while |residual| exceeds the tolerance.
+
+        A test computes (± residual - tolerance) / 2, rounded half up, which never overflows a word.
+        """
         tolerance = OperandSource(None, tolerance_of(stop, residual.format))
         for negative in (False, True):
             each = Instruction(self.named("test"), SUM, residual.source, ONE, tolerance, negative, True, down=1)
             self.add(replace(each, test=True))
 
     def results(self, scope: _Scope) -> tuple[tuple[Port, ...], dict[int, int], dict[int, Format]]:
-        """Ports of what the loop gives, the results of instructions that bring their numbers out, and formats."""
+        """Return the ports of the loop's outputs, the results that are sent, and their formats."""
         ports, outputs, formats = [], dict[int, int](), dict[int, Format]()
         known: dict[_Value, int] = {}
         for name, (port, _) in self.formatted.outputs.items():
@@ -327,7 +337,10 @@ BLOCKS: Mapping[str, Callable[[_Compiler, Any, _Scope, int], _Scope]] = table(
         SCAN: refused("a program", "graphs and loops"),
     },
 )
-"""The blocks of each kind of step, from the values of its scope: what it gives. The number is that of loops around."""
+"""Functions that add the blocks of each kind of step.
+
+Each maps the values of its scope to the outputs of the step. The last argument is the number of loops around it.
+"""
 
 
 def _once(cells: list[int], values: list[_Value], formats: list[Format]) -> list[tuple[int, _Value, Format]]:

@@ -1,4 +1,4 @@
-"""Formats of a motion whose steps solve equations, and how small a tolerance its integers meet."""
+"""Choose formats and a tolerance for motions whose steps solve equations iteratively."""
 
 from __future__ import annotations
 
@@ -30,28 +30,31 @@ from dynagate.robot import Robot
 ITERATIONS = 4
 """Steps of each trajectory that formats come from."""
 TRIALS = 10
-"""Tolerances that are tried, each four times the one before."""
+"""Number of tolerances that are tried, each four times the one before."""
 BEYOND = 1 / 16
-"""Fraction of its limits by which a motion may leave the region and still count, since a step from the border leaves
-it at once.
+"""Share of its limits by which a motion may leave the region and still count: a step from the border leaves it at once.
 """
 CHECKED = 96
-"""Trajectories of each kind that a tolerance is tried on."""
+"""Number of trajectories of each kind on which a tolerance is tried."""
 FEW = 1e-3
-"""The share of steps that need not converge."""
+"""Largest share of steps that need not converge."""
 
 
 class ToleranceError(ArgumentError):
-    """No tolerance that the integers meet; the text says what would do."""
+    """No tolerance exists that the integers meet; the text suggests a remedy."""
 
 
 def motion_of(
     robot: Robot, options: AlgorithmOptions, region: Region, policy: Policy
 ) -> tuple[AlgorithmOptions, FormattedLoop]:
-    """A motion's options, its tolerance among them, and the formats of its steps, one word for all.
+    """Return the options of a motion with its tolerance, and the formats of its steps in one word length.
 
-    Its tolerance is the one of the options, or the smallest of a series that the integers meet in nearly all steps from
-    states of the region. Raises ToleranceError: there is none; ValueError: as `ChipMotion.of`.
+    Unless the options have a tolerance, it is the smallest of a series that the integers meet in nearly all steps from
+    states of the region.
+
+    Raises:
+        ToleranceError: The integers meet no tolerance of the series.
+        ArgumentError: The integrator does not run on a processor.
     """
     if options.tolerance is not None:
         motion = ChipMotion.of(robot, options, policy.word, options.tolerance)
@@ -72,23 +75,24 @@ def motion_of(
 
 
 def angles_of(graphs: Iterable[FormattedGraph], word: int) -> Format:
-    """The format of all angles of a program's graphs."""
+    """Return the common format of all angles in a program's graphs."""
     return min((angle_format(graph, word) for graph in graphs), key=lambda angle: angle.frac)
 
 
 def _starts(region: Region, count: int, iterations: int, seed: int) -> tuple[Array, Array, Array]:
-    """q, qd (batch, ·) and torques (batch, iterations, nv) of each kind, which stay as they are."""
+    """Draw q, qd (batch, ·) of each kind, and constant torques (batch, iterations, nv)."""
     samples = [region.sample("forward_dynamics", count, seed, kind=kind) for kind in KINDS]
     q, qd, tau = (np.concatenate([sample[name] for sample in samples]) for name in ("q", "qd", "tau"))
     return q, qd, np.repeat(tau[:, None], iterations, axis=1)
 
 
 def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedLoop:
+    """Return the steps of a motion with formats that hold the sampled trajectories."""
     q, qd, tau = _starts(region, max(policy.samples // len(KINDS) // ITERATIONS, 1), ITERATIONS, policy.seed)
     lower, upper, fastest = (np.array(x) for x in (region.lower, region.upper, region.velocity))
 
     def stays(values: Mapping[str, Array]) -> Array:
-        """Motions that leave the region by more than BEYOND, or do not converge, are none that formats are for."""
+        """Return the trajectories that converge and leave the region by at most BEYOND."""
         place, speed = (values[name] for name in STATE)
         more = BEYOND * (upper - lower)
         inside = ((place >= lower - more) & (place <= upper + more)).all(axis=1)
@@ -106,8 +110,13 @@ def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedL
 
 
 def spread(observed: Observed, reach: Mapping[str, float], seed: int) -> None:
-    """Replace a quarter of the sampled rows of some inputs by values up to the largest that they can have, which may
-    exceed what the sample shows. reach: the largest value of each such input."""
+    """Widen the sample of some inputs: replace a quarter of their rows by values up to the largest that they can have.
+
+    Args:
+        observed: Inputs of all graphs, as observed. They are changed.
+        reach: Largest value of each input, by name.
+        seed: Seed of the replaced values.
+    """
     random = np.random.default_rng(seed)
     for inputs in (inputs for batches in observed.inputs.values() for inputs in batches):
         for name in sorted(inputs.keys() & reach.keys()):  # the order of draws decides formats
@@ -118,7 +127,7 @@ def spread(observed: Observed, reach: Mapping[str, float], seed: int) -> None:
 
 
 def _meets(motion: ChipMotion, formatted: FormattedLoop, region: Region) -> bool:
-    """Whether nearly all steps converge in integers."""
+    """Return whether nearly all steps converge in integers."""
     q, qd, tau = _starts(region, CHECKED, ITERATIONS, 2)
     integers = LoopTrajectories(formatted, integers_of(formatted, motion.begun(q, qd)))
     failed, flagged = np.zeros(len(q)), np.zeros(len(q), dtype=bool)

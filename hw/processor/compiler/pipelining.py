@@ -1,9 +1,9 @@
-"""Iterations of a loop that overlap: a part of each is computed in the iteration before it.
+"""Overlap the iterations of a loop: compute a part of each iteration during the one before it.
 
-An iteration whose chains are long leaves units idle. Its early part, which takes nothing from late parts, runs during
-the late part of the iteration before: software pipelining, with parts as of Ottoni et al., "Automatic thread extraction
-with decoupled software pipelining", 2005. A block before the loop has the early part of the first iteration, a block
-behind it the late part of the last one. Between them the loop has one iteration fewer.
+An iteration with long chains leaves units idle. Its early part, which reads nothing from late parts, runs during the
+late part of the iteration before. This is software pipelining, with parts as in Ottoni et al., "Automatic thread
+extraction with decoupled software pipelining", 2005. A block before the loop computes the early part of the first
+iteration, and a block after it the late part of the last one. The loop between them has one iteration fewer.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, LOAD, STORE, Core
 
 GAIN = 0.05
-"""The part of a loop's cycles that must be saved, since the program becomes longer."""
+"""Smallest share of a loop's cycles that overlapping must save, since the program becomes longer."""
 CUTS = 16
-"""Cycles of an iteration that are tried as the end of its early part."""
+"""Number of cycles of an iteration that are tried as the end of its early part."""
 
 
 def pipelined(scheduled: ProgramSchedule) -> ProgramSchedule:
-    """Return the verified schedule of the program in which iterations of loops overlap, where that takes fewer cycles
-    and its core holds it."""
+    """Overlap the iterations of loops if this takes fewer cycles and the core holds the longer program.
+
+    Returns:
+        A verified schedule.
+    """
     timings = BlockTimings()  # of the blocks that stay the same from one loop to the next
     for number in reversed(range(len(scheduled.instructions.blocks))):
         scheduled = _tried(scheduled, number, timings) or scheduled
@@ -36,8 +39,11 @@ def pipelined(scheduled: ProgramSchedule) -> ProgramSchedule:
 
 
 def _tried(scheduled: ProgramSchedule, number: int, timings: BlockTimings) -> ProgramSchedule | None:
-    """Return the schedule with overlapping iterations in the loop that is this block. Returns None if the block is no
-    such loop, or the overlap saves too few cycles or does not fit. timings: of blocks in earlier schedules."""
+    """Return the schedule with overlapping iterations of the loop that consists of one block.
+
+    Returns None if the block is no such loop, saves too few cycles, or does not fit. timings: blocks of earlier
+    schedules.
+    """
     program, core = scheduled.instructions, scheduled.core
     block, now = program.blocks[number], scheduled.blocks[number].period
     if not _is_counted(block, number) or len(program.blocks) + 2 > 1 << BLOCK_BITS:
@@ -55,7 +61,7 @@ def _tried(scheduled: ProgramSchedule, number: int, timings: BlockTimings) -> Pr
 
 
 def _is_counted(block: Block, number: int) -> bool:
-    """Whether a block is the whole body of a loop that has several iterations, as many each time."""
+    """Return whether a block is the body of a loop with a fixed number of iterations, at least two."""
     repeat = block.repeat
     if repeat is None or repeat.target != number or repeat.until or repeat.most < 2 or block.inputs:
         return False
@@ -63,25 +69,27 @@ def _is_counted(block: Block, number: int) -> bool:
 
 
 class _Parts(NamedTuple):
-    """early: places of instructions of an iteration. chains: cycles of the longest chain of the early part and of the
-    late one. slots: cycles that the instructions of both fill."""
+    """Early and late part of an iteration."""
 
     early: frozenset[int]
+    """Indices of the instructions in the early part."""
     chains: tuple[int, int]
+    """Cycles of the longest chain in the early part and in the late part."""
     slots: int
+    """Cycles that the instructions of both parts fill."""
 
     @property
     def cycles(self) -> tuple[int, int]:
-        """Fewest cycles of an iteration that has both parts; and where that is equal, which leaves most to choose."""
+        """Return the fewest cycles of an overlapped iteration, and the longer chain to break ties."""
         return max(self.slots, *self.chains), max(self.chains)
 
     def of_loop(self, iterations: int) -> int:
-        """Fewest cycles of the loop."""
+        """Return the fewest cycles of the loop."""
         return sum(self.chains) + (iterations - 1) * self.cycles[0]
 
 
 def _parts(block: Block, core: Core, cuts: Sequence[int]) -> Iterator[_Parts]:
-    """The largest early parts that may end in these cycles of an iteration."""
+    """Yield the largest early parts that may end in these cycles of an iteration."""
     everything = range(len(block.listed))
     ends, after = _ends(block, core, everything), _after(block)
     functions = sum(each.kind != SUM for each in block.listed)
@@ -98,7 +106,7 @@ def _parts(block: Block, core: Core, cuts: Sequence[int]) -> Iterator[_Parts]:
 
 
 def _ends(block: Block, core: Core, places: Iterable[int]) -> dict[int, int]:
-    """In which cycle the result of each of these instructions could be read, were there enough units."""
+    """Return the cycle in which each result could be read with unlimited units, by instruction."""
     ends: dict[int, int] = {}
     there: dict[int, int] = {}
     for k in places:
@@ -109,8 +117,10 @@ def _ends(block: Block, core: Core, places: Iterable[int]) -> dict[int, int]:
 
 
 def _after(block: Block) -> dict[int, set[int]]:
-    """Instruction -> those that are in the early part only if it is: they read its result, in its iteration or in the
-    next one, or store where it loads."""
+    """Return, for each instruction, those that may be in the early part only if it is.
+
+    These read its result in the same or the next iteration, or store to the address that it loads.
+    """
     at = {each.result: k for k, each in enumerate(block.listed)}
     loads = {each.address: k for k, each in enumerate(block.listed) if each.kind == LOAD}
     after: dict[int, set[int]] = defaultdict(set)
@@ -124,8 +134,7 @@ def _after(block: Block) -> dict[int, set[int]]:
 
 
 def _split(program: Instructions, number: int, early: Collection[int]) -> Instructions:
-    """The program with a loop's iterations in two parts: three blocks in the place of one. early: places of
-    instructions in the block."""
+    """Return the program with a loop's iterations in two parts: three blocks in place of one."""
     block, fresh = program.blocks[number], itertools.count(program.next_number)
     repeat = block.repeat
     assert repeat is not None
@@ -152,8 +161,9 @@ def _split(program: Instructions, number: int, early: Collection[int]) -> Instru
 
 
 def _apart(block: Block, early: Collection[int], fresh: Iterator[int]) -> tuple[list[Instruction], list[Instruction]]:
-    """The early part of an iteration; and its late part, which runs when the next iteration's early part writes again
-    what it reads of its own."""
+    """Return the early and the late part of an iteration. The late part reads copies of values that the next one
+    overwrites.
+    """
     first = [each for k, each in enumerate(block.listed) if k in early]
     rest = [each for k, each in enumerate(block.listed) if k not in early]
     results = {each.result for each in first}
@@ -172,25 +182,25 @@ def _apart(block: Block, early: Collection[int], fresh: Iterator[int]) -> tuple[
 
 
 def _reading(each: Instruction, other: Mapping[OperandSource, OperandSource]) -> Instruction:
-    """With other operands."""
+    """Return an instruction with other operands."""
     a, b, c = (other.get(source, source) for source in (each.a, each.b, each.c))
     return replace(each, a=a, b=b, c=c)
 
 
 def _renumbered(each: Instruction, numbers: Mapping[int, int]) -> Instruction:
-    """With other numbers of results."""
+    """Return an instruction with other numbers of results."""
     own = {x: x._replace(node=numbers[x.node]) for x in each.sources if x.node is not None and x.node in numbers}
     return replace(_reading(each, own), result=numbers.get(each.result, each.result))
 
 
 def _of_iteration(part: Iterable[Instruction], iterations: int) -> list[Instruction]:
-    """A part that runs this many iterations before its own one."""
+    """Return a part that runs this many iterations ahead, with the addresses of its loads and stores."""
     moved = {each: -iterations if each.backwards else iterations for each in part if each.kind in (LOAD, STORE)}
     return [replace(each, address=each.address + moved.get(each, 0)) for each in part]
 
 
 def _shifted(block: Block, number: int) -> Block:
-    """With two blocks more about the one of this number."""
+    """Return a block whose loop target accounts for two more blocks around block `number`."""
     if block.repeat is None or block.repeat.target <= number:
         return block
     return replace(block, repeat=replace(block.repeat, target=block.repeat.target + 2))

@@ -1,9 +1,9 @@
-"""When and where: a cycle and a unit for each instruction, a place for each value that is read.
+"""Schedule a program: a cycle and a unit for each instruction, and an address for each value that is read.
 
-Every unit has a copy of every producer's results, so reads never meet one another. What is left to respect: a unit
-takes one instruction a cycle, a function takes the slot of unit 0, the memory that all share is written once a cycle,
-and a value is read only after it is written. Critical paths go first (list scheduling). A block ends when all that
-others read of it is there, so each block is scheduled separately, the innermost loops first.
+Reads never conflict, because every unit has a copy of all results. The remaining constraints are: a unit issues one
+instruction per cycle; functions issue in the slot of unit 0; the shared memory accepts one write per cycle; a value is
+read only after it is written. List scheduling places critical paths first. A block ends when all results that others
+read are written, so each block is scheduled on its own, the innermost loops first.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from dynagate.hw.processor.isa.shape import BLOCK_BITS, LEVELS, LOAD, NOISE, STO
 from dynagate.hw.units.latencies import ROUND_STARTS
 
 FEWEST_WORDS, FEWEST_CYCLES = 2, 6
-"""Minimum words and cycles of a block."""
+"""Smallest number of words, and of cycles, of a block."""
 TESTING = 7
-"""Cycles from a multiply-add's result until the sequencer knows that it is positive, and has chosen the next block."""
+"""Cycles from a multiply-add's result until the sequencer has tested it and chosen the next block."""
 
 
 class BlockTimings:
-    """Timings of blocks that several schedules of one program and core share.
+    """Cache of block schedules, shared by several schedules of one program and core.
 
     A block keeps its timing as long as its instructions, and the units that other blocks chose for it, stay the same.
     """
@@ -49,10 +49,16 @@ class BlockTimings:
     def of(
         self, block: Block, program: Instructions, core: Core, units: dict[int, int]
     ) -> tuple[list[ScheduledInstruction], dict[int, int]]:
-        """Return the slots of a block from cycle 0 on, and the cycle in which each of its inputs arrives.
+        """Schedule a block, or return its earlier schedule.
 
-        units: the unit of each result that several instructions write, -1 if no block has chosen it yet; this block's
-        choices are added.
+        Args:
+            block: The block.
+            program: Program that contains it.
+            core: Core to schedule for.
+            units: Unit of each result that several instructions write; -1 if no block has chosen it. Choices are added.
+
+        Returns:
+            Slots of the block from cycle 0 on, and the cycle in which each of its inputs arrives.
         """
         shared = tuple((each.result, units[each.result]) for each in block.listed if each.result in units)
         key = id(block.listed), block.inputs, shared
@@ -66,14 +72,25 @@ class BlockTimings:
 
 
 def schedule(program: Instructions, core: Core) -> ProgramSchedule:
-    """Return a verified schedule for a core of this shape. Equal programs have equal schedules. Raises ProgramError: it
-    has too many blocks, or too many loops in loops."""
+    """Schedule a program and verify the result. Equal programs have equal schedules.
+
+    Raises:
+        ProgramError: The program has too many blocks, or loops nested too deeply.
+    """
     return checked(unverified(program, core, BlockTimings()))
 
 
 def unverified(program: Instructions, core: Core, timings: BlockTimings) -> ProgramSchedule:
-    """Return the schedule of `schedule` before it is verified. timings: of blocks in earlier schedules for this core,
-    to which the timings of new blocks are added. Raises ProgramError as `schedule`."""
+    """Schedule a program without verifying the result.
+
+    Args:
+        program: The program.
+        core: Core to schedule for.
+        timings: Schedules of blocks; new ones are added.
+
+    Raises:
+        ProgramError: The program has too many blocks, or loops nested too deeply.
+    """
     _check_blocks(program)
     writers = Counter(each.result for each in program.listed)
     units = {result: -1 for result, count in writers.items() if count > 1}  # where all writers of a place are
@@ -101,8 +118,7 @@ def unverified(program: Instructions, core: Core, timings: BlockTimings) -> Prog
 
 
 def _padded(program: Instructions, core: Core, slots: list[list[ScheduledInstruction]]) -> Instructions:
-    """With results that mean nothing at the end of functions, so that each unit brings out as many of every function.
-    They are added to the slots of the last blocks."""
+    """Add unused results at the end of functions, so that a unit sends the same number of results for each function."""
     functions = [program.of_function(k) for k in range(len(program.interfaces))]
     counts = [
         [sum(slot.unit == u and slot.instruction.out for k in function for slot in slots[k]) for u in range(core.units)]
@@ -122,13 +138,14 @@ def _padded(program: Instructions, core: Core, slots: list[list[ScheduledInstruc
 
 
 def _deepest_first(program: Instructions) -> list[int]:
-    """The blocks, those that most loops are around before others."""
+    """Return the blocks, the most deeply nested first."""
     ends = [(block.repeat.target, end) for end, block in enumerate(program.blocks) if block.repeat is not None]
     depths = [sum(first <= k <= end for first, end in ends) for k in range(len(program.blocks))]
     return sorted(range(len(depths)), key=lambda k: -depths[k])
 
 
 def _check_blocks(program: Instructions) -> None:
+    """Raise ProgramError if the program has too many blocks or loops nested too deeply."""
     title = program.title
     if (over := len(program.blocks) - (1 << BLOCK_BITS)) > 0:
         raise ProgramError(
@@ -146,7 +163,7 @@ def _check_blocks(program: Instructions) -> None:
 def _period(
     slots: list[ScheduledInstruction], words: int, arrivals: Mapping[int, int], pinned: frozenset[int], core: Core
 ) -> int:
-    """Cycles of a block."""
+    """Return the cycles from a block's first word to the first word of the next block."""
     ends = [words, FEWEST_CYCLES, max(arrivals.values(), default=0) + 1]
     for slot in slots:
         done = slot.cycle + core.latency_of(slot.instruction.kind)
@@ -158,8 +175,11 @@ def _period(
 
 
 class _Timing:
-    """Cycles and units of a block, in the order of time. units: of results that several instructions write, -1 where
-    it is not chosen yet. inputs: those that come while the block runs."""
+    """Schedule of one block while it is built, cycle by cycle.
+
+    units: unit of results that several instructions write, -1 if not chosen. inputs: inputs that arrive during the
+    block.
+    """
 
     def __init__(self, block: Block, core: Core, units: dict[int, int], inputs: Collection[int]) -> None:
         self.core, self.listed, self.units = core, block.listed, units
@@ -194,7 +214,9 @@ class _Timing:
         self.bank: dict[int, int] = {}
 
     def _writers(self) -> dict[int, list[int]]:
-        """Instruction that reads what a place held before the block -> those that write the place again."""
+        """Return, for each instruction that reads an address before it is overwritten, the instructions that overwrite
+        it.
+        """
         writers: dict[int, list[int]] = defaultdict(list)
         loads = {each.address: k for k, each in enumerate(self.listed) if each.kind == LOAD}
         for k, each in enumerate(self.listed):
@@ -207,7 +229,7 @@ class _Timing:
         return writers
 
     def have(self, node: int, cycle: int) -> None:
-        """A value can be read from a cycle on."""
+        """Make a value readable from a cycle on."""
         for user in self.users[node]:
             self._waits_less(user, cycle)
 
@@ -218,6 +240,7 @@ class _Timing:
             heapq.heappush(self.events, (self.ready[k], k))
 
     def issue(self, k: int, cycle: int, unit: int) -> None:
+        """Issue an instruction on a unit."""
         each = self.listed[k]
         bank = unit if each.kind == SUM else self.core.shared
         if each.result in self.units:
@@ -251,8 +274,10 @@ class _Timing:
             heapq.heappush(self.sums, entry)
 
     def _issued_function(self, cycle: int, taken: set[int]) -> bool:
-        """Issue the first of the waiting functions that may issue in this cycle, and return whether there was one.
-        Functions of one kind may issue in the same cycles, so the first of each kind stands for the others."""
+        """Issue the first waiting function that may issue in this cycle, and return whether there was one.
+
+        Functions of one kind may issue in the same cycles, so the first of each kind stands for the others.
+        """
         for (_, k), kind in sorted((queue[0], kind) for kind, queue in self.functions.items() if queue):
             done = cycle + self.latency[k] - 1
             stores, rounds = kind == STORE, {cycle + n for n in ROUND_STARTS} if kind == NOISE else set()
@@ -271,7 +296,7 @@ class _Timing:
             heapq.heappush(self.sums if kind == SUM else self.functions[kind], (-self.length[k], k))
 
     def _unit(self, each: Instruction, free: set[int]) -> int | None:
-        """A free unit for an instruction, None where it has to wait for its own."""
+        """Return a free unit for an instruction; None if it has to wait for a fixed unit."""
         own = 0 if each.test else self.units.get(each.result, -1)
         if own >= 0:
             return own if own in free else None
@@ -281,7 +306,7 @@ class _Timing:
 def _timed(
     block: Block, program: Instructions, core: Core, units: dict[int, int], inputs: Sequence[int]
 ) -> tuple[list[ScheduledInstruction], dict[int, int]]:
-    """The slots of a block from cycle 0 on, and when its inputs come."""
+    """Return the slots of a block from cycle 0 on, and the cycles in which its inputs arrive."""
     timing = _Timing(block, core, units, inputs)
     longest = {node: max((timing.length[k] for k in timing.users[node]), default=0) for node in inputs}
     waiting = sorted(inputs, key=lambda node: (program.rank(node), -longest[node]))[::-1]
@@ -300,9 +325,11 @@ def _timed(
 def _placed(
     program: Instructions, core: Core, blocks: list[list[ScheduledInstruction]], fixed: int
 ) -> tuple[tuple[ScheduledInstruction, ...], tuple[int, ...]]:
-    """Places: those of pinned results are nobody else's. Another one is written again in a cycle after its last
-    reading, since a block of memory has no value where both are at once. fixed: places of constants and inputs in the
-    shared memory."""
+    """Assign addresses. Pinned results have an address of their own; other addresses are reused.
+
+    An address is written again in a cycle after its last read, because a block RAM returns no value if both coincide.
+    fixed: number of addresses of constants and inputs in the shared memory.
+    """
     pinned: dict[int, int] = {}
     depths = [0] * core.units + [fixed]
     for slot in (slot for slots in blocks for slot in slots):
@@ -329,8 +356,10 @@ def _placed(
 def _local(
     slots: list[ScheduledInstruction], last: Mapping[int, int], depth: int, core: Core
 ) -> tuple[list[ScheduledInstruction], int]:
-    """Place the results that only their own block reads, in one memory from `depth` on, and where they end. last: the
-    cycle in which each is read for the last time."""
+    """Assign addresses from `depth` on to results that only their own block reads; return the first free address, too.
+
+    last: cycle of the last read, by result.
+    """
     placed: list[ScheduledInstruction] = []
     free: list[int] = []
     busy: list[tuple[int, int]] = []
@@ -355,7 +384,11 @@ def _local(
 
 
 def check_fits(scheduled: ProgramSchedule) -> None:
-    """Raises ProgramError saying by how much a program is too large for its core, and which core would hold it."""
+    """Check that the core holds a program.
+
+    Raises:
+        ProgramError: It does not; the text says by how much, and which core would hold it.
+    """
     core = scheduled.core
     faults, asked = [], []
     for name, (what, need) in scheduled.required_capacity.items():

@@ -1,4 +1,4 @@
-"""A schedule: the cycle, unit and place of each instruction of a program."""
+"""A scheduled program: the cycle, the unit and the address of each instruction."""
 
 from __future__ import annotations
 
@@ -29,61 +29,73 @@ def max_iterations(loop: Repeat) -> int:
 
 @dataclass(frozen=True)
 class ScheduledInstruction:
-    """An instruction in a program word. cycle: of the word. bank: the memory its result goes to. place: there; None if
-    nothing reads it."""
+    """An instruction in a program word."""
 
     cycle: int
+    """Index of the program word."""
     unit: int
     bank: int
+    """Memory that the result is written to."""
     instruction: Instruction
     place: int | None = None
+    """Address in this memory; None if no instruction reads the result."""
 
 
 class PlacedBlock(NamedTuple):
-    """A block in the program. start: its first word. words: how many it has. period: cycles from its first word to
-    that of the next block."""
+    """Program words of a block."""
 
     start: int
+    """Index of the first word."""
     words: int
+    """Number of words."""
     period: int
+    """Cycles from its first word to the first word of the next block."""
 
 
 @dataclass(frozen=True)
 class ProgramSchedule:
-    """slots: by cycle and unit. arrivals: input node -> the cycle in which it is written to its place.
-    fixed: places in the shared memory of constants and inputs. depths: places that each memory needs."""
+    """A program with the cycles, units and addresses of its instructions."""
 
     core: Core
     instructions: Instructions
     slots: tuple[ScheduledInstruction, ...]
+    """Scheduled instructions, sorted by cycle, then unit."""
     arrivals: dict[int, int]
+    """Cycle in which each input is written to memory, by input number."""
     fixed: dict[OperandSource, int]
+    """Addresses of constants and inputs in the shared memory."""
     depths: tuple[int, ...]
+    """Number of addresses that each memory needs; the shared memory is last."""
     blocks: tuple[PlacedBlock, ...]
+    """Program words of each block."""
 
     @property
     def words(self) -> int:
-        """Program words."""
+        """Return the number of program words."""
         return self.blocks[-1].start + self.blocks[-1].words
 
     @cached_property
     def period(self) -> int:
-        """Cycles from a sample, or an iteration of a loop, to the next: the fewest, where a loop ends by a
-        tolerance."""
+        """Return the cycles from a sample, or a step, to the next; the smallest number if a loop ends by a tolerance.
+        """
         return min(map(self.fewest_of, range(len(self.instructions.interfaces))))
 
     @cached_property
     def longest(self) -> int:
-        """Largest number of cycles of any function."""
+        """Return the largest number of cycles of any function."""
         return max(self.begins(k, max_iterations)[1] for k in range(len(self.instructions.interfaces)))
 
     def fewest_of(self, function: int) -> int:
-        """Return the shortest period of a function, as `period` is for the first one."""
+        """Return the shortest period of a function, in cycles."""
         return self.begins(function, min_iterations)[1]
 
     def begins(self, function: int, iterations: Callable[[Repeat], int]) -> tuple[dict[int, int], int]:
-        """Cycles from the first word of a function to that of each of its blocks, in the first iteration of the loops
-        that the block is in, and to the end. iterations: `min_iterations` or `max_iterations`."""
+        """Return the cycle in which each block of a function first begins, and the cycles of the whole function.
+
+        Args:
+            function: Index of the function.
+            iterations: `min_iterations` or `max_iterations`.
+        """
         total, totals = 0, dict[int, int]()
         for k in self.instructions.of_function(function):
             block, placed = self.instructions.blocks[k], self.blocks[k]
@@ -114,7 +126,7 @@ class ProgramSchedule:
 
     @property
     def turns(self) -> int:
-        """Return how many steps one sample carries: as many as the core holds, MAX_STEPS_PER_SAMPLE at most."""
+        """Return how many steps one sample carries: as many as the core holds, at most MAX_STEPS_PER_SAMPLE."""
         per_turn, out = len(self.instructions.per_turn), max(map(len, self.outputs))
         if self.instructions.start is None:
             return 1
@@ -126,28 +138,29 @@ class ProgramSchedule:
 
     @property
     def inputs(self) -> int:
-        """Words of a sample's inputs."""
+        """Return the words of a sample's inputs."""
         return len(self.instructions.inputs) + (self.turns - 1) * len(self.instructions.per_turn)
 
     @cached_property
     def cycles(self) -> int:
-        """From the first program word to the last result: the fewest, where a loop ends by a tolerance."""
+        """Return the cycles from the first program word to the last result; the fewest if a loop ends by a tolerance.
+        """
         return self.cycles_of(0)
 
     def cycles_of(self, function: int) -> int:
-        """Return the cycles of a function from the first word to the last result."""
+        """Return the cycles of a function from its first word to its last result."""
         last = self.instructions.of_function(function)[-1]
         start, _, period = self.blocks[last]
         ends = (slot.cycle - start + self.core.latency_of(slot.instruction.kind) for slot in self.slots_of(last))
         return self.fewest_of(function) - period + max(ends, default=0)
 
     def slots_of(self, block: int) -> tuple[ScheduledInstruction, ...]:
-        """Return the slots of a block."""
+        """Return the scheduled instructions of a block."""
         return self._slots_by_block[block]
 
     @cached_property
     def _slots_by_block(self) -> tuple[tuple[ScheduledInstruction, ...], ...]:
-        """The slots of each block, in the order of `slots`."""
+        """Return the scheduled instructions of each block, in the order of `slots`."""
         starts = [placed.start for placed in self.blocks]
         slots: list[list[ScheduledInstruction]] = [[] for _ in self.blocks]
         for slot in self.slots:
@@ -156,8 +169,10 @@ class ProgramSchedule:
 
     @property
     def cycles_per_sample(self) -> int:
-        """Most cycles from a sample to the next where results are taken at once: the sender may be slower than the
-        units."""
+        """Return the largest number of cycles from a sample to the next if results are accepted at once.
+
+        Sending results may take longer than computing them.
+        """
         return max(
             self.longest * self.turns,
             self.turns * sum(map(len, self.outputs)) + 2 * self.core.units + OUTPUT_OVERHEAD_CYCLES,
@@ -165,20 +180,21 @@ class ProgramSchedule:
 
     @property
     def use(self) -> float:
-        """The share of slots that are used."""
+        """Return the share of slots that hold an instruction."""
         return len(self.slots) / (self.words * self.core.units)
 
     @cached_property
     def by_result(self) -> dict[int, ScheduledInstruction]:
+        """Return the scheduled instruction of each result."""
         return {slot.instruction.result: slot for slot in self.slots}
 
     @cached_property
     def outputs(self) -> list[list[int]]:
-        """The results that each unit brings out, in order; of several functions the first one's, as many as others'."""
+        """Return the results that each unit sends, in order, for the first function."""
         return self.outputs_of(0)
 
     def outputs_of(self, function: int) -> list[list[int]]:
-        """Return the results of a function in the order in which each unit sends them."""
+        """Return the results that each unit sends, in order, for a function."""
         out: list[list[int]] = [[] for _ in range(self.core.units)]
         blocks = self.instructions.of_function(function)
         slots = (slot for block in blocks for slot in self.slots_of(block) if slot.instruction.out)
@@ -187,7 +203,7 @@ class ProgramSchedule:
         return out
 
     def location(self, source: OperandSource) -> tuple[int, int]:
-        """Memory and place of an operand."""
+        """Return the memory and the address of an operand."""
         if source in self.fixed and not source.previous:
             return self.core.shared, self.fixed[source]
         slot = self.by_result[source.node]  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""Formats of a solver of optimal control problems on a chip, from problems that it solves in float64."""
+"""Choose formats for a solver of optimal control problems on a chip, from problems solved in float64."""
 
 from __future__ import annotations
 
@@ -18,10 +18,17 @@ CALLS = 2
 
 
 def formatted_solver(solver: ChipSolver, problems: Mapping[str, Array], policy: Policy) -> FormattedLoop:
-    """A solver's loop with formats of one word. problems: q, qd, guess and inputs of the cost (batch, ·).
+    """Return a solver's loop with formats of one word length.
 
-    Raises ValueError: as `ChipSolver.reach`; fewer than half of them have a solution in float64; ranges come from those
-    that have.
+    Ranges come from the problems that have a solution in float64.
+
+    Args:
+        solver: The solver.
+        problems: Inputs (batch, ·) by name: q, qd, guess and the inputs of the cost.
+        policy: Word length and arithmetic.
+
+    Raises:
+        ArgumentError: Fewer than half of the problems have a solution in float64, or the solver does not fit the word.
     """
     reach = solver.reach(policy.word)
     observed = AcceptedInputs(solver.blocks.loop, solver.retries)
@@ -35,6 +42,6 @@ def formatted_solver(solver: ChipSolver, problems: Mapping[str, Array], policy: 
 
 
 def _solved(solver: ChipSolver, problems: Mapping[str, Array], observed: AcceptedInputs) -> Array:
-    """Which problems (batch,) all calls solve."""
+    """Return which problems (batch,) all calls solve."""
     calls = calls_of(solver, problems, CALLS, observed.evaluated)
     return np.logical_and.reduce([solver.solved(values) for _, values in calls])

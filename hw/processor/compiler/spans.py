@@ -1,4 +1,4 @@
-"""Latency of a single sample in an idle core, from the first beat in to the first beat out."""
+"""Latency of a single sample in an idle core, from the first input beat to the first output beat."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from dynagate.hw.processor.compiler.scheduled import ProgramSchedule, max_iterat
 from dynagate.hw.processor.isa.shape import FLAG_CYCLES, INPUT_CONVERSION
 
 AROUND = 16
-"""Cycles from the last word of a sample to the program's first word, and from a result until the output stream offers
-it, together."""
+"""Cycles around a program: from the last word of a sample to the first program word, plus from a result to the output.
+"""
 
 
 def spans(scheduled: ProgramSchedule, lanes: int) -> tuple[tuple[int, int], ...]:
-    """The least and the most cycles of each function: those where its loops take one iteration, and where all take as
-    many as they may. lanes: words of a beat."""
+    """Return the smallest and the largest latency of each function in cycles.
+
+    The smallest has one iteration of each loop that ends by a tolerance; the largest has all iterations.
+
+    Args:
+        scheduled: Scheduled program.
+        lanes: 32-bit words per beat.
+    """
     entry = AROUND + scheduled.inputs + 1  # from a head to the tag, a word a cycle
     entry += INPUT_CONVERSION + scheduled.core.output_conversion if scheduled.core.floats else 0
     return tuple(
@@ -28,8 +34,11 @@ def spans(scheduled: ProgramSchedule, lanes: int) -> tuple[tuple[int, int], ...]
 
 
 def _first_beat(scheduled: ProgramSchedule, function: int, lanes: int, iterations: Callable[[Repeat], int]) -> int:
-    """From the program's first word until the first beat is offered: the sender takes results of one unit after the
-    other, then the flag and the tag, and the beat is whole with its last word."""
+    """Return the cycles from the first program word until the first output beat is offered.
+
+    The sender takes the results of one unit after the other, then the flag and the tag. A beat is offered with its last
+    word.
+    """
     begins, total = scheduled.begins(function, iterations)
     there = {
         slot.instruction.result: begins[block] + slot.cycle - scheduled.blocks[block].start + scheduled.core.latency

@@ -1,4 +1,4 @@
-"""The layout of a program's streams: the words of samples and of results."""
+"""Describe the streams of a program: the words of samples and of results."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dynagate.hw.processor.isa.shape import BLOCK_BITS
 from dynagate.integrators.step import CARRY
 
 SCOPE = "program"
-"""The one overflow flag of a sample."""
+"""Name of the only overflow flag of a sample."""
 
 
 def streams_of(scheduled: ProgramSchedule) -> tuple[Sides[Stream], tuple[ProgramFunction, ...], ProgramLoop | None]:
-    """Return what the streams of a program hold: those of the first function, of each function, and of a loop."""
+    """Return the streams of the first function, the description of each function, and that of a loop."""
     first = Sides(_input_stream(scheduled, 0), _output_stream(scheduled, 0))
     return first, _functions(scheduled), _loop(scheduled)
 
@@ -71,6 +71,7 @@ def _input_stream(scheduled: ProgramSchedule, function: int) -> Stream:
 
 
 def _output_stream(scheduled: ProgramSchedule, function: int) -> Stream:
+    """Return the layout of the results of a function."""
     interface, outputs = scheduled.instructions.interfaces[function], scheduled.instructions.outputs
     position: dict[int, int] = {}
     first = 0

@@ -1,4 +1,4 @@
-"""A schedule in bits: the words of its program, and the messages that load it."""
+"""Encode a schedule: the words of its program, and the messages that load it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dynagate.hw.units.floating import point_into, point_out_of
 
 
 def program_words(scheduled: ProgramSchedule) -> list[int]:
-    """A number of `core.program_word` bits for each cycle."""
+    """Return a number of `core.program_word` bits for each cycle."""
     core, words = scheduled.core, [0] * scheduled.words
     for slot in scheduled.slots:
         each = slot.instruction
@@ -49,7 +49,7 @@ def program_words(scheduled: ProgramSchedule) -> list[int]:
 
 
 def ahead(scheduled: ProgramSchedule) -> int:
-    """Samples that may be under way: two where the results of both can wait to be sent."""
+    """Return how many samples may be under way: two if the results of both can wait to be sent, else one."""
     most = scheduled.turns * max(map(len, scheduled.outputs))
     return 2 if 2 * most <= 1 << scheduled.core.output_bits else 1
 
@@ -82,7 +82,7 @@ def messages(scheduled: ProgramSchedule) -> Words:
 
 
 def _table(scheduled: ProgramSchedule) -> list[tuple[int, int]]:
-    """Addresses and numbers of the blocks."""
+    """Return addresses and numbers of the table of blocks."""
     parts = []
     for k, (block, placed) in enumerate(zip(scheduled.instructions.blocks, scheduled.blocks, strict=True)):
         control = {"last": int(block.last), "level": block.level}
@@ -96,7 +96,7 @@ def _table(scheduled: ProgramSchedule) -> list[tuple[int, int]]:
 
 
 Formats = dict[int, list[Format]]
-"""Formats of the words of samples or of results, by the block that a function begins with."""
+"""Formats of the words of samples or results, by the first block of a function."""
 
 
 def input_formats(scheduled: ProgramSchedule) -> Formats:
@@ -123,7 +123,9 @@ def output_formats(scheduled: ProgramSchedule) -> Formats:
 
 
 def _points(region: MemoryRegion, formats: Formats, point: Callable[[Format], int]) -> list[tuple[int, int]]:
-    """Addresses and numbers of a table of binary points: where those of each function begin, then all of them."""
+    """Return addresses and numbers of a table of binary points: the row of each function's first point, then all
+    points.
+    """
     parts, place = [], FIRST_POINT
     for entry, own in formats.items():
         parts.append((_address(region, entry), place))
@@ -133,4 +135,5 @@ def _points(region: MemoryRegion, formats: Formats, point: Callable[[Format], in
 
 
 def _address(region: MemoryRegion, place: int) -> int:
+    """Return the head of a message with a part of a program."""
     return PacketKind.PART << KIND_SHIFT | region << REGION_SHIFT | place

@@ -1,8 +1,8 @@
-"""Packets and messages of a core's streams, and the registers and tables that messages fill.
+"""Packets and messages on the streams of a core, and the registers and tables that messages write.
 
-The core's stream carries packets of 32-bit words: a head, whose top four bits say what it is, the inputs of a sample or
-the messages of a part of a program, and a tag, which comes back with the answer. A message is two words, a head and a
-number. Its head's top four bits say what it is, the others an address.
+A packet consists of 32-bit words: a head, the inputs of a sample or messages, and a tag, which the answer returns. The
+top four bits of the head are the kind of packet. A message is two words, a head and a number. The top four bits of its
+head are the kind of message; the others are an address.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Words = npt.NDArray[np.uint32]
 
 
 class PacketKind(IntEnum):
-    """Kind of a packet.
+    """Kind of a packet or of a message.
 
-    A SAMPLE has its inputs after the head. MESSAGES have a count of words in the head; the core answers 1 if it then
-    has a program, else 0. Kinds of a message: NOTHING; BEGIN of a program, after which the core has none; a PART of it;
-    its END with the checksum.
+    A SAMPLE has its inputs after the head. MESSAGES has the number of its words in the head; the core answers 1 if it
+    then has a program, else 0. Messages are NOTHING (ignored), BEGIN (the core drops its program), PART (a part of a
+    program) and END (with the checksum).
     """
 
     SAMPLE = NOTHING = 0
@@ -34,10 +34,10 @@ class PacketKind(IntEnum):
 
 
 class MemoryRegion(IntEnum):
-    """Memory that the address of a part selects.
+    """Memory that the address of a PART selects.
 
-    Program words by lanes, constants by place, registers, the table of blocks by lanes. If streams carry float32: the
-    tables of binary points of inputs and of results (`points`).
+    PROGRAM is addressed by word and lane, CONSTANTS by address, REGISTERS by index, BLOCKS by block and lane. Cores
+    with float32 streams have tables of the binary points of inputs and results, too.
     """
 
     PROGRAM = 0
@@ -49,22 +49,33 @@ class MemoryRegion(IntEnum):
 
 
 KIND_SHIFT, REGION_SHIFT = 28, 24
-"""Lowest bits of the kind in a head, and of the region in an address."""
+"""Lowest bit of the kind in a head, and of the region in an address."""
 REGISTERS = ("period", "inputs", "ahead", "length", "fixed", "turns")
-"""The registers in order; after them the number of results of each unit. inputs: of an iteration. ahead: samples under
-way at a time. length: inputs of a sample. fixed: of an iteration, those that all iterations have. iterations: of a
-sample."""
+"""Registers in order; the number of results of each unit follows them.
+
+period: smallest number of cycles from a sample to the next. inputs: number of inputs of a step. ahead: number of
+samples that may be under way. length: number of inputs of a sample. fixed: number of inputs that all steps of a sample
+share. turns: number of steps of a sample.
+"""
 BLOCK_LANES = ("start", "words", "period", "control")
-"""Numbers of a block in the table: its first word; its words less FEWEST_WORDS; its cycles less TURNAROUND; CONTROL."""
+"""Entries of a block in the table: its first word; its words less FEWEST_WORDS; its cycles less TURNAROUND; CONTROL."""
 CONTROL = {"target": BLOCK_BITS, "level": (LEVELS - 1).bit_length(), "until": 1, "repeats": 1, "last": 1, "most": 16}
-"""Bits of what follows a block. level: of the loop that it is in. repeats: that loop ends with it, which begins with
-block `target` and has `most` iterations at most; until: it ends after the iteration in which no test was positive.
-last: an iteration of a sample ends with the block."""
+"""Bits of the fields that describe the end of a block.
+
+target: first block of the loop that ends here. level: nesting level of the block. until: the loop ends after the
+iteration in which no test was positive. repeats: a loop ends with the block. last: a step of a sample ends with the
+block. most: largest number of iterations of the loop.
+"""
 TURNAROUND = 4
-"""Cycles before its end that the sequencer has to know of a block's end."""
+"""Cycles before the end of a block at which the sequencer must know of the end."""
 
 
 def pack_fields(values: Mapping[str, int], fields: Mapping[str, int]) -> int:
+    """Return a word with values in bit fields, the first field in the lowest bits.
+
+    Raises:
+        AssertionError: A value does not fit its field.
+    """
     word = low = 0
     for name, bits in fields.items():
         value = int(values.get(name, 0))
@@ -75,6 +86,7 @@ def pack_fields(values: Mapping[str, int], fields: Mapping[str, int]) -> int:
 
 
 def unpack_fields(word: int, fields: Mapping[str, int]) -> dict[str, int]:
+    """Return the values of the bit fields of a word, the inverse of `pack_fields`."""
     values = {}
     for name, bits in fields.items():
         values[name] = word & ((1 << bits) - 1)
@@ -87,12 +99,20 @@ MESSAGES = 32
 
 
 def longest_packet(core: Core) -> int:
-    """Words of the longest packet of a core."""
+    """Return the number of words of the longest packet of a core."""
     return max(1 << core.input_bits, 2 * MESSAGES) + 2
 
 
 def packets(loading: Words, count: int = MESSAGES) -> Words:
-    """Pack the messages of a program into packets of `count` messages, (packets, words), without tags."""
+    """Pack the messages of a program into packets.
+
+    Args:
+        loading: Messages, (messages, 2).
+        count: Messages per packet; the last packet is filled with messages that do nothing.
+
+    Returns:
+        Packets (packets, words), without tags.
+    """
     padded = np.zeros((-len(loading) % count + len(loading), 2), np.uint32)
     padded[: len(loading)] = loading
     rows = padded.reshape(-1, 2 * count)
@@ -101,5 +121,5 @@ def packets(loading: Words, count: int = MESSAGES) -> Words:
 
 
 def checksum(parts: Words) -> int:
-    """CRC-32 (IEEE 802.3) of the beats of all parts."""
+    """Return the CRC-32 (IEEE 802.3) of the messages with parts of a program."""
     return zlib.crc32(np.ascontiguousarray(parts, dtype="<u4").tobytes())

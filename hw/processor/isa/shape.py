@@ -1,4 +1,7 @@
-"""Describe a core: its size, latencies and fields of program words. A program fits a core of one shape."""
+"""The shape of a core: its sizes, its latencies and the fields of its program words.
+
+A program is compiled for a core of one shape.
+"""
 
 from __future__ import annotations
 
@@ -20,73 +23,84 @@ from dynagate.hw.units import latencies
 from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, to_float_latency
 
 FEWEST_UNITS, MOST_UNITS = 2, 8
+"""Smallest and largest number of multiply-add units."""
 SMALLEST_WORD, LARGEST_WORD = 18, 32
+"""Shortest and longest word of a value, in bits."""
 LANE = 32
-"""Bits of a program word that are loaded at once."""
+"""Bits of a program word that one message loads."""
 ELEMENTARY = ("sin", "cos", "normalized_reciprocal", "sqrt", "exp")
-"""Operations of the elementary unit; their number in a program word is the place here plus one."""
+"""Operations of the elementary unit. Their code in a program word is the index plus one."""
 LOAD, STORE = "load", "store"
-"""Operations of the memory of iterations; their numbers follow those of the elementary unit's."""
+"""Operations of the memory of iterations. Their codes follow those of the elementary unit."""
 NOISE = "noise"
-"""The operation of the unit of random numbers: the last one, so that cores without it take no bit for it."""
+"""Operation of the unit of random numbers. It is last, so that cores without it need no bit for it."""
 KINDS = (*ELEMENTARY, LOAD, STORE, NOISE)
+"""All operations of the function slot, in the order of their codes."""
 LOADING = 3
-"""Cycles of a load, from its number and the iteration to the value: its address, the memory, a register."""
+"""Cycles of a load from its address to the value: address register, memory, output register."""
 SHIFT_BITS = MOST_SHIFT.bit_length()
+"""Bits of a shift amount in a program word."""
 BLOCK_BITS = 5
-"""Bits of a block's number. A block is a run of words that loops repeat; this limits their number in a program."""
+"""Bits of a block's number. A block is a run of program words; this limits the number of blocks in a program."""
 FIRST_POINT = 1 << BLOCK_BITS
-"""Row of the first binary point in a table of them: those before say by block where a function's begin."""
+"""Row of the first binary point in its table. The rows before it hold the first row of each function, by block."""
 MOST_TURN_BITS = 16
+"""Largest number of address bits of the memory of iterations."""
 LEVELS = 4
-"""Depth of nested loops, in addition to the iterations of a sample."""
+"""Largest number of nested loops, in addition to the steps of a sample."""
 OPERANDS = "abc"
 """Names of a unit's operands."""
 FETCH = 3
-"""Cycles from a program address to the word: a register, memory, its register."""
+"""Cycles from a program address to the word: address register, memory, output register."""
 READ = 3
-"""Cycles from a place's address to the operand: memory, its register, multiplexer."""
+"""Cycles from the address of an operand to its value: memory, output register, multiplexer."""
 SHARING = 2
-"""Cycles from what a function or a load brings to the shared memory's write port: the choice, and the value's sign."""
+"""Cycles from the result of a function or load to the shared memory's write port: multiplexer, sign."""
 FLAG_CYCLES = 4
 """Cycles from the last result of a sample until its overflow flag is complete."""
 INPUT_CONVERSION = 2 + FROM_FLOAT_LATENCY
-"""Cycles from a float32 on the stream to an integer: one takes the word, one looks up its binary point."""
+"""Cycles from a float32 word on the stream to an integer, with one to accept the word and one to look up its point."""
 SIDE = 4
-"""Registers of an addend on its way to the sum."""
+"""Register stages of an addend on its way to the sum."""
 
 
 @explained
 @dataclass(frozen=True)
 class Core:
-    """A core's shape. Raises ValueError: a number is out of range.
+    """Shape of a processor core.
 
-    units: multiply-add units, 2 to 8. word: bits of a value, 18 to 32. angle_bits: integer bits of angles, 3 to 16.
-    place_bits: 2**place_bits values fit the memory of a unit. program_bits: 2**program_bits words fit the program.
-    input_bits: 2**input_bits inputs fit a sample. output_bits: 2**output_bits results of a unit that wait to be sent.
-    lookup_memories: of the memories in front of a unit, 3 (units + 1), those that lookup tables make; the others are
-    blocks.
-    turn_bits: 2**turn_bits values fit the memory of what loops keep of every iteration; 0 for none.
-    exp_bits: integer bits of operands of exponentials; 0 for a core that has none. exp_whole: of their results.
-    noise: 1 for a core with a unit of random numbers.
-    saturates: 1 where what does not fit a word becomes the nearest number that does; 0 where it wraps.
-    floats: 1 where its streams carry float32; 0 where they carry integers.
+    Raises:
+        ArgumentError: A number is out of range.
     """
 
     units: int = 4
+    """Multiply-add units, 2 to 8."""
     word: int = 24
+    """Bits of a value, 18 to 32."""
     angle_bits: int = FEWEST_ANGLE_BITS
+    """Integer bits of angles, 3 to 16."""
     place_bits: int = 9
+    """Address bits of a unit's memory, which holds 2**place_bits values."""
     program_bits: int = 12
+    """Address bits of the program memory, in words."""
     input_bits: int = 7
+    """Address bits of the input buffer: a sample has up to 2**input_bits inputs."""
     output_bits: int = 9
+    """Address bits of a unit's output buffer, in results."""
     lookup_memories: int = 0
+    """Number of operand memories made of lookup tables, up to 3 (units + 1). The others are block RAMs."""
     turn_bits: int = 0
+    """Address bits of the memory of iterations; 0 for a core without it."""
     saturates: int = 0
+    """1 if results that do not fit a word become the nearest number that does, 0 if they wrap."""
     exp_bits: int = 0
+    """Integer bits of the operand of an exponential; 0 for a core without exponentials."""
     exp_whole: int = 1
+    """Integer bits of the result of an exponential."""
     noise: int = 0
+    """1 for a core with a unit of random numbers."""
     floats: int = 0
+    """1 if the streams carry float32, 0 if they carry integers."""
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)
@@ -113,103 +127,115 @@ class Core:
 
     @property
     def stream_words(self) -> str:
-        """Number format of the core's streams, one of `design.words.WORDS`."""
+        """Return the number format of the core's streams, one of `design.words.WORDS`."""
         return FLOAT32 if self.floats else FIXED
 
     @property
     def input_points(self) -> int:
-        """Bits of an address in the table of the binary points of inputs (`processor.points`)."""
+        """Return the address bits of the table of binary points of inputs."""
         return max(self.input_bits, BLOCK_BITS) + 1
 
     @property
     def output_points(self) -> int:
-        """Address bits of the table of binary points of results."""
+        """Return the address bits of the table of binary points of results."""
         return max(self.output_bits, BLOCK_BITS) + 1
 
     @property
     def output_conversion(self) -> int:
-        """Cycles from an integer to a float32 on the stream: one looks up its binary point."""
+        """Return the cycles from an integer to a float32 word on the stream, with one to look up its binary point."""
         return 1 + to_float_latency(self.word)
 
     @property
     def bank_bits(self) -> int:
-        """Bits of a memory's number: a unit's own memory, or the last one, which constants, inputs and functions
-        share.
+        """Return the bits of a memory's number.
+
+        A unit has a memory for each unit's results, and a last one for constants, inputs and results of functions.
         """
         return self.units.bit_length()
 
     @property
     def shared(self) -> int:
-        """The number of the memory that all units share."""
+        """Return the number of the memory for constants, inputs and results of functions."""
         return self.units
 
     def is_lookup(self, operand: str, bank: int) -> bool:
-        """Whether lookup tables make a memory, one of OPERANDS'. operand: its name; bank: its number."""
+        """Return whether a memory consists of lookup tables.
+
+        Args:
+            operand: Operand that reads the memory, one of OPERANDS.
+            bank: Number of the memory.
+        """
         return len(OPERANDS) * bank + OPERANDS.index(operand) < self.lookup_memories
 
     @property
     def operand_bits(self) -> int:
-        """Bits of an operand in a program word: its memory and its place there."""
+        """Return the bits of an operand in a program word: memory and address."""
         return self.bank_bits + self.place_bits
 
     @property
     def angle(self) -> Format:
-        """Format of the operand of a sine."""
+        """Return the format of a sine's operand, in rad."""
         return Format(self.word, self.word - 1 - self.angle_bits)
 
     @property
     def sine(self) -> Format:
-        """Format of sines and cosines."""
+        """Return the format of sines and cosines."""
         return Format(self.word, self.word - 2)
 
     @property
     def exponential(self) -> tuple[Format, Format]:
-        """Formats of the operand and of the result of an exponential."""
+        """Return the formats of the operand and of the result of an exponential."""
         return Format(self.word, self.word - 1 - self.exp_bits), Format(self.word, self.word - 1 - self.exp_whole)
 
     @property
     def random(self) -> Format:
-        """Format of random numbers."""
+        """Return the format of random numbers."""
         return Format(self.word, self.word - 1 - NOISE_WHOLE)
 
     def fused(self, formatted: FormattedGraph) -> FormattedGraph:
-        """A graph in this core's multiply-adds and functions. formatted: the graph with its formats."""
+        """Return a graph that consists of this core's multiply-adds and functions.
+
+        Args:
+            formatted: Graph with formats of the core's word length.
+        """
         return fused(formatted, self.angle, self.exponential, self.word)
 
     @property
     def root_shift(self) -> int:
-        """Places by which a root's operand is moved up, so that the root fills a word."""
+        """Return the bits by which a square root's operand is shifted left, so that the root fills a word."""
         return self.word + 1
 
     @property
     def root_source(self) -> Format:
-        """Some format of a root's operand; only its parity counts."""
+        """Return a format of a square root's operand; only the parity of its binary point matters."""
         return Format(self.word, (self.word + 1) % 2)
 
     @property
     def root(self) -> Format:
-        """Format of square roots."""
+        """Return the format of square roots."""
         return Format(self.word, root_frac(self.root_source))
 
     @property
     def sum_bits(self) -> int:
-        """Bits of the exact sum of a product and a shifted addend."""
+        """Return the bits of the exact sum of a product and a shifted addend."""
         return max(2 * self.word, self.word + MOST_SHIFT) + 2
 
     @cached_property
     def unit_latency(self) -> int:
-        """Cycles from operands to the result at the memories' write ports: product or addend, sum, three steps of the
-        shift, a register, one more where it saturates."""
+        """Return the cycles from operands to the result at the memories' write ports.
+
+        These are the product or the addend, the sum, three stages of the shift, a register, and one more to saturate.
+        """
         return max(latencies.product_latency(self.word, self.word), SIDE) + 5 + self.saturates
 
     @cached_property
     def latency(self) -> int:
-        """Cycles from a multiply-add to the first instruction that may read its result."""
+        """Return the cycles from a multiply-add to the first instruction that may read its result."""
         return READ + self.unit_latency + 1
 
     @cached_property
     def elementary(self) -> dict[str, int]:
-        """Cycles of the functions, from operand to result."""
+        """Return the cycles of each elementary function from operand to result."""
         sine = latencies.sine_latency(self.angle, self.sine)
         return {
             "sin": sine,
@@ -220,7 +246,7 @@ class Core:
         }
 
     def latency_of(self, kind: str) -> int:
-        """Cycles from an instruction to the first that may read its result. kind: one of ELEMENTARY, or another."""
+        """Return the cycles from an instruction of a kind to the first instruction that may read its result."""
         if kind in (LOAD, STORE):
             return READ + LOADING + SHARING + 1
         if kind == NOISE:
@@ -229,22 +255,22 @@ class Core:
 
     @property
     def arithmetic(self) -> Arithmetic:
-        """Arithmetic of the units."""
+        """Return the arithmetic of the units."""
         return Arithmetic(overflow=SATURATE if self.saturates else WRAP)
 
     @cached_property
     def unit_fields(self) -> dict[str, int]:
-        """Bits of the fields of a unit's part of a program word, from bit 0 up."""
+        """Return the bits of each field of a unit's part of a program word, from bit 0 up."""
         operands = dict.fromkeys(OPERANDS, self.operand_bits)
         flags = dict.fromkeys(("write", "out", "product_negative", "addend_negative", "select"), 1)
         return {**operands, "place": self.place_bits, **flags, "up": SHIFT_BITS, "down": SHIFT_BITS}
 
     @cached_property
     def function_fields(self) -> dict[str, int]:
-        """Fields of the elementary unit's part, the last part of a program word, with their bits.
+        """Return the bits of each field of the function slot, the last part of a program word.
 
-        test: a positive result of unit 0 continues a loop. address, down: place of the first iteration's value in the
-        memory of iterations, and whether the later values lie below it.
+        test: a positive result of unit 0 continues a loop. address, down: address of the first iteration's value in the
+        memory of iterations, and whether later iterations use lower addresses.
         """
         kinds = (len(KINDS) - (not self.noise)).bit_length()
         memory = {"address": self.turn_bits, "down": 1} if self.turn_bits else {}
@@ -252,38 +278,38 @@ class Core:
 
     @property
     def unit_bits(self) -> int:
-        """Bits of a unit's part of a program word."""
+        """Return the bits of a unit's part of a program word."""
         return sum(self.unit_fields.values())
 
     @property
     def program_word(self) -> int:
-        """Bits of a program word."""
+        """Return the bits of a program word."""
         return self.units * self.unit_bits + sum(self.function_fields.values())
 
     @property
     def lanes(self) -> int:
-        """Loads that fill a program word."""
+        """Return the number of messages that load a program word."""
         return math.ceil(self.program_word / LANE)
 
     @property
     def lane_bits(self) -> int:
-        """Bits of a lane's number."""
+        """Return the bits of a lane's number."""
         return max((self.lanes - 1).bit_length(), 1)
 
     @cached_property
     def hash(self) -> str:
-        """Hash of the shape and of the source that makes its gateware."""
+        """Return the hash of the shape and of the source that generates its gateware."""
         text = json.dumps([asdict(self), SHIFT_BITS, self.root_shift, source_digest(CORE)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def device_hash(self) -> int:
-        """The 64 bits of it that the hardware shows."""
+        """Return the 64 bits of the hash that the hardware reports."""
         return int(self.hash[:16], 16)
 
     @property
     def text(self) -> str:
-        """Its shape in a line."""
+        """Return the shape in one line."""
         return (
             f"{self.units} units, {self.word} bits, angles to ±{1 << self.angle_bits} rad, {1 << self.place_bits} "
             f"places, {1 << self.program_bits} words"

@@ -1,1 +1,1 @@
-"""The gateware of one core."""
+"""Gateware of one processor core."""

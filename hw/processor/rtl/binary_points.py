@@ -1,7 +1,8 @@
-"""float32 on the streams of cores: converters that all cores share, and the binary points that a program brings.
+"""Convert float32 stream words to integers and back: converters that all cores share, and tables of binary points.
 
-A table has the binary points of a function's words one after the other. Its first rows say by block where those of the
-function that begins with it begin. Cores of one shell have one program, so they share the tables too.
+A program brings a table with the binary points of each function's words, one function after the other. The first rows
+of a table hold, by block, the row at which the function that begins with this block starts. Cores of one shell run one
+program, so they share the tables.
 """
 
 from __future__ import annotations
@@ -17,27 +18,30 @@ from dynagate.hw.units.rescale import delayed
 
 
 def table_rows() -> wiring.Signature:
-    """Rows of a table of binary points, as a program brings them.
+    """Return the interface that writes rows of a table of binary points.
 
-    =======  ===  =================
-    part     out  a row is here
-    address  out  its address
-    value    out  the binary point
-    =======  ===  =================
+    =======  ===  ===============================================
+    part     out  1: a row is written
+    address  out  address of the row
+    value    out  32 bits: the binary point, or the first row of a function
+    =======  ===  ===============================================
     """
     return wiring.Signature({"part": Out(1), "address": Out(REGION_SHIFT), "value": Out(LANE)})
 
 
 class BinaryPoints(wiring.Component):
-    """The binary point of each number of a packet, a cycle later. bits: of the table's addresses.
+    """Looks up the binary point of each number of a packet, one cycle after the number.
 
-    ======  ===  ==================================================
-    begins  in   no number of a packet has come; it is of `block`
-    block   in   that its function begins with
-    step    in   a number is here
-    rows    in   rows of the table, as `table_rows`
-    o       out  the binary point of the number a cycle ago
-    ======  ===  ==================================================
+    ======  ===  ==================================================================
+    begins  in   1: no number of the packet has come; its function begins with `block`
+    block   in   first block of the packet's function
+    step    in   1: a number comes in this cycle
+    rows    in   writes to the table, see `table_rows`
+    o       out  binary point of the number of the cycle before
+    ======  ===  ==================================================================
+
+    Args:
+        bits: Address bits of the table.
     """
 
     def __init__(self, bits: int) -> None:
@@ -66,16 +70,16 @@ class BinaryPoints(wiring.Component):
 
 
 class InputConverter(wiring.Component):
-    """Convert words of samples to integers, INPUT_CONVERSION cycles later.
+    """Converts float32 words of samples to integers, INPUT_CONVERSION cycles later.
 
-    =======  ===  ==============================================
-    word     in   of a packet
-    taken    in   it is taken
-    is_head  in   it is the packet's first
-    rows     in   rows of the table of binary points
-    o        out  the integer
-    bad      out  the word was NaN, infinite or too large for it
-    =======  ===  ==============================================
+    =======  ===  ==============================================================
+    word     in   32 bits: a word of a packet
+    taken    in   1: the word is accepted in this cycle
+    is_head  in   1: the word is the first of the packet
+    rows     in   writes to the table of binary points, see `table_rows`
+    o        out  signed: the integer
+    bad      out  1: the word was NaN, infinite or too large for its format
+    =======  ===  ==============================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -110,21 +114,21 @@ class InputConverter(wiring.Component):
 
 
 class OutputConverter(wiring.Component):
-    """Words of answers, of which results become float32, `Core.output_conversion` cycles later.
+    """Converts results to float32 words, `Core.output_conversion` cycles later. Other words pass unchanged.
 
     =========  ===  =======================================================
-    begins     in   the next word is a packet's first
-    block      in   that the function of that packet begins with
-    valid      in   there is a word
-    word       in   the word
-    is_number  in   it is a result
-    ends       in   it is the last of its packet
-    last       in   TLAST goes with the packet
-    rows       in   rows of the table of binary points
-    o_valid    out  there is a word
-    o_word     out  the word
-    o_ends     out  it is the last of its packet
-    o_last     out  TLAST goes with the packet
+    begins     in   1: the next word is the first of a packet
+    block      in   first block of that packet's function
+    valid      in   1: a word is offered
+    word       in   32 bits: the word
+    is_number  in   1: the word is a result
+    ends       in   1: the word is the last of its packet
+    last       in   1: TLAST goes with the packet
+    rows       in   writes to the table of binary points, see `table_rows`
+    o_valid    out  `valid` of the converted word
+    o_word     out  32 bits: the converted word
+    o_ends     out  `ends` of the converted word
+    o_last     out  `last` of the converted word
     =========  ===  =======================================================
     """
 

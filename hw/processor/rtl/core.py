@@ -1,4 +1,4 @@
-"""The core: a loader, a sequencer, a machine and a sender, between two streams of words."""
+"""The processor core: loader, sequencer, machine and sender between two streams of 32-bit words."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from dynagate.hw.processor.rtl.sender import Sender
 from dynagate.hw.processor.rtl.sequencer import Sequencer
 
 MOST_SAMPLES = 4
-"""In a core: two that wait, two that are computed or leave."""
+"""Largest number of samples in a core: two that wait in the input buffer, and two that run or are sent."""
 
 
 def packets(core: Core) -> wiring.Signature:
-    """Packets to a core.
+    """Return the interface for packets to a core.
 
-    ==============  ===  ====================================================================
-    valid           out  a word is here
-    payload         out  the word
-    messages        out  of a head: messages follow
+    ==============  ===  ==============================================================================
+    valid           out  1: a word is offered
+    payload         out  32 bits: the word
+    messages        out  1: the word, as a head, announces messages
     last            out  TLAST of the word's beat
-    cut             out  the packet ends with the word, though it is not complete
-    ends            in   the word is a packet's last
-    takes_sample    in   a head may come, with the words of a sample behind it as they come
-    takes_messages  in   a head may come, with messages behind it as they come
-    number          out  float32 only: the word that was taken INPUT_CONVERSION cycles ago, in its format
-    bad             out  float32 only: that word is NaN, infinite or does not fit
-    ==============  ===  ====================================================================
+    cut             out  1: the packet ends with this word although it is incomplete
+    ends            in   1: the word is the last of its packet
+    takes_sample    in   1: the core accepts a head and the words of a sample in consecutive cycles
+    takes_messages  in   1: the core accepts a head and messages in consecutive cycles
+    number          out  float32 only, signed: the word of INPUT_CONVERSION cycles ago as an integer
+    bad             out  float32 only, 1: that word was NaN, infinite or too large for its format
+    ==============  ===  ==============================================================================
     """
     floats = {"number": Out(signed(core.word)), "bad": Out(1)} if core.floats else {}
     return wiring.Signature(
@@ -50,18 +50,18 @@ def packets(core: Core) -> wiring.Signature:
 
 
 def answers(core: Core) -> wiring.Signature:
-    """Answers from a core.
+    """Return the interface for answers from a core.
 
-    =========  ===  =============================================================
-    valid      out  a word is here
-    payload    out  the word
-    ready      in   the word is accepted
-    ends       out  the word is an answer's last
+    =========  ===  ==================================================================
+    valid      out  1: a word is offered
+    payload    out  32 bits: the word
+    ready      in   1: the word is accepted
+    ends       out  1: the word is the last of its answer
     last       out  TLAST of the packet that is answered
-    answers    out  messages are answered
-    is_number  out  float32 only: the word is a result, an integer
-    block      out  float32 only: the block that the sample's function begins with
-    =========  ===  =============================================================
+    answers    out  1: the answer is to messages
+    is_number  out  float32 only, 1: the word is a result, an integer
+    block      out  float32 only: first block of the sample's function
+    =========  ===  ==================================================================
     """
     floats = {"is_number": Out(1), "block": Out(BLOCK_BITS)} if core.floats else {}
     flags = {name: Out(1) for name in ("ends", "last", "answers")}
@@ -69,38 +69,37 @@ def answers(core: Core) -> wiring.Signature:
 
 
 def status(core: Core) -> wiring.Signature:
-    """Events of a core.
+    """Return the interface for events of a core.
 
-    =======  ===  ===========================================================
-    entered  out  for one cycle: a sample has come
-    sent     out  for one cycle: the results of a sample have left
-    flagged  out  a value of that sample did not fit
-    bad      out  float32 only: an input of the sample that has come was bad
-    =======  ===  ===========================================================
+    =======  ===  ======================================================================
+    entered  out  1 for one cycle: a sample is complete in the input buffer
+    sent     out  1 for one cycle: the results of a sample have been sent
+    flagged  out  1: a value of the sample that was sent did not fit
+    bad      out  float32 only, 1: an input of the sample that entered was bad
+    =======  ===  ======================================================================
     """
     names = ("entered", "sent", "flagged", *(("bad",) if core.floats else ()))
     return wiring.Signature({name: Out(1) for name in names})
 
 
 class Processor(wiring.Component):
-    """A core of some shape, but for its program memory. Its streams carry packets (`words`); those of a program wait
-    until no sample is under way.
+    """A processor core without its program memory. A program is loaded only while no sample is under way.
 
-    A sample's results are words of 32 bits, those of unit 0 first, iteration by iteration; after them a word whose bit
-    0 is 1 where a value overflowed, and whose others say in which iteration the first one did; and the sample's tag. A
-    packet of messages is answered by a word and its tag. Every packet has an answer, in order.
+    The answer to a sample has 32-bit words: the results of unit 0, then of unit 1 and so on, step by step; a word with
+    the overflow flag in bit 0 and the first step that overflowed in the others; and the sample's tag. The answer to a
+    packet of messages is a word and the tag. Every packet has an answer, in order.
 
-    =============  ===  ==================================================================
-    i              in   packets, as `packets`
-    o              out  answers, as `answers`
-    status         out  events, as `status`
-    period         out  cycles from a sample to the next, the fewest
-    checksum       out  of the program; 0 where there is none
-    program        out  the request to its program memory (`program.asked`)
-    word           in   the program word of the address there
-    input_points   out  float32 only: rows of the table of the inputs' binary points, for the shell's converter
-    output_points  out  float32 only: rows of the table of the results' binary points
-    =============  ===  ==================================================================
+    =============  ===  ==========================================================================
+    i              in   packets, see `packets`
+    o              out  answers, see `answers`
+    status         out  events, see `status`
+    period         out  smallest number of cycles from a sample to the next
+    checksum       out  32 bits: checksum of the program; 0 without a program
+    program        out  address and loading of the program memory, see `program_memory.asked`
+    word           in   program word, FETCH cycles after its address
+    input_points   out  float32 only: writes to the table of binary points of inputs
+    output_points  out  float32 only: writes to the table of binary points of results
+    =============  ===  ==========================================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -195,11 +194,13 @@ class Processor(wiring.Component):
         return m
 
     def _points(self, rows: Any, loader: Loader, region: MemoryRegion) -> list[Any]:
-        """A row of a table of binary points, as the program brings it."""
+        """Return the assignments that write a row of a table of binary points."""
         return [rows.part.eq(loader.part[region]), rows.address.eq(loader.address), rows.value.eq(loader.value)]
 
     def _tags(self, m: Module, loader: Loader, sender: Sender) -> None:
-        """Tag and TLAST of a packet wait for its answer, and what else is known of a sample of float32."""
+        """Queue the tag and the TLAST of each packet until its answer; for float32, also the sample's block and bad
+        flag.
+        """
         more = [loader.bad, loader.block] if self.core.floats else []
         m.submodules.tags = tags = SyncFIFO(width=LANE + 1 + sum(map(len, more)), depth=MOST_SAMPLES)
         last, entered = Signal(), Signal()
@@ -218,7 +219,7 @@ class Processor(wiring.Component):
 
 
 class CoreWithProgram(wiring.Component):
-    """A core and its program memory, which no other core shares."""
+    """A core with its own program memory. Its ports are those of `Processor` without `program` and `word`."""
 
     def __init__(self, core: Core) -> None:
         self.core, self.processor = core, Processor(core)

@@ -1,5 +1,7 @@
-"""The elementary unit: sine, cosine, reciprocal, square root and exponential of an operand, and random numbers, each by
-a unit of `hw.units`."""
+"""The function slot of a core: sine, cosine, reciprocal, square root, exponential, memory accesses and random numbers.
+
+Each is computed by a unit of `hw.units`.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,20 @@ from dynagate.hw.units.sincos import SinCos
 
 
 class FunctionUnits(wiring.Component):
-    """A result every cycle at most, at the latency of its kind: a schedule has no two at once.
+    """Computes one function per cycle at most. Results arrive after the latency of their kind; a schedule has no two at
+    once.
 
-    ========  ===  ====================================================
-    x         in   the operand, signed
-    y, z      in   of a random number, the draw and the seed, signed
-    kind      in   0: none; else the place in KINDS plus one
-    shift     in   of a reciprocal, signed
-    place     in   where the result goes
-    valid     out  there is a result
-    o         out  the result, signed
-    to        out  its place
-    overflow  out  it does not fit
-    ========  ===  ====================================================
+    ========  ===  ===============================================================
+    x         in   signed: the operand
+    y, z      in   signed: draw and seed of a random number
+    kind      in   0 for no function, else the index in KINDS plus one
+    shift     in   signed: difference of binary points, for a reciprocal
+    place     in   address that the result is written to
+    valid     out  1: a result arrives in this cycle
+    o         out  signed: the result
+    to        out  address that the result is written to
+    overflow  out  1: the result does not fit
+    ========  ===  ===============================================================
     """
 
     def __init__(self, core: Core) -> None:

@@ -1,4 +1,4 @@
-"""Packets into a core: programs and samples."""
+"""Receive packets in a core: programs into their memories, samples into the input buffer."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from dynagate.hw.processor.isa.shape import BLOCK_BITS, INPUT_CONVERSION, LANE, 
 from dynagate.hw.units.rescale import delayed
 
 CRC = {"polynomial": 0x04C11DB7, "initial_crc": 0xFFFFFFFF, "xor_output": 0xFFFFFFFF}
-"""CRC-32 of IEEE 802.3, as `words.checksum` takes it."""
+"""Parameters of CRC-32 (IEEE 802.3), which `packets.checksum` computes on the host."""
 
 
 class Loader(wiring.Component):
-    """Packets: the program to its memories, inputs of samples to a buffer of two samples.
+    """Receives packets: writes a program to its memories, and inputs to a buffer of two samples.
 
-    ==============  ===  =====================================================================================
-    i_valid         in   a word is here
-    i_payload       in   the word
-    i_messages      in   of a head: messages follow
-    i_cut           in   the packet has ended with the word
-    i_number        in   of streams of float32: the input that was taken INPUT_CONVERSION cycles ago, in its format
-    i_bad           in   that input is NaN, infinite or does not fit
-    takes_sample    out  a head may come, with the words of a sample behind it as they come
-    takes_messages  out  a head may come, with messages behind it as they come
-    ends            out  the word is a packet's last, its tag
-    idle            in   no sample is under way
-    full            out  which halves of the buffer hold a sample
-    taken           in   which half was copied
-    entered         out  for a cycle: a sample is whole, and its tag was the last word
-    bad             out  of that sample: an input is NaN, infinite or does not fit
-    input_address   in   of the buffer: input and half
-    input_value     out  what is there, at once
-    inputs_from     out  the place of the first input in the shared memory
-    part            out  a part of a program is here, a bit for each region
-    address         out  its address
-    value           out  its number
-    answer          out  messages have come, and the answer is to be sent
-    right           out  which is 1: there is a program, whose checksum was right
-    tag             out  of the messages
-    answered        in   the answer is taken
-    checksum        out  of the program; 0 where there is none
-    entry           out  of each half: the block that its sample begins with
-    block           out  the first block of the last sample that came, if streams carry float32
-    period          out  cycles from a sample to the next, the fewest
-    inputs          out  of an iteration
-    ahead           out  samples under way at a time
-    length          out  inputs of a sample
-    fixed           out  of an iteration, those that all iterations have
-    turns           out  of a sample
-    results         out  of each unit
-    ==============  ===  =====================================================================================
+    ==============  ===  ================================================================================
+    i_valid         in   1: a word arrives
+    i_payload       in   32 bits: the word
+    i_messages      in   1: the word, as a head, announces messages
+    i_cut           in   1: the packet ends with this word although it is incomplete
+    i_number        in   float32 only, signed: the word of INPUT_CONVERSION cycles ago as an integer
+    i_bad           in   float32 only, 1: that word was NaN, infinite or too large
+    takes_sample    out  1: accepts a head and the words of a sample in consecutive cycles
+    takes_messages  out  1: accepts a head and messages in consecutive cycles
+    ends            out  1: the word is the last of its packet, the tag
+    idle            in   1: no sample is under way
+    full            out  2 bits: which halves of the buffer hold a sample
+    taken           in   2 bits: which half has been copied
+    entered         out  1 for one cycle: a sample is complete; the last word was its tag
+    bad             out  1: an input of that sample was bad
+    input_address   in   half and index of an input in the buffer
+    input_value     out  signed: that input, in the same cycle
+    inputs_from     out  address of the first input in the shared memory
+    part            out  one bit per region: a part of a program is written there
+    address         out  address of the part
+    value           out  32 bits: the part
+    answer          out  1: messages are complete; their answer is due
+    right           out  the answer: 1 if the core now has a program with a correct checksum
+    tag             out  32 bits: tag of the messages
+    answered        in   1: the answer is sent
+    checksum        out  32 bits: checksum of the program; 0 without a program
+    entry           out  first block of the sample in each half of the buffer
+    block           out  float32 only: first block of the sample that came last
+    period          out  register: smallest number of cycles from a sample to the next
+    inputs          out  register: number of inputs of a step
+    ahead           out  register: number of samples that may be under way
+    length          out  register: number of inputs of a sample
+    fixed           out  register: number of inputs that all steps of a sample share
+    turns           out  register: number of steps of a sample
+    results         out  register: number of results of each unit
+    ==============  ===  ================================================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -104,7 +104,7 @@ class Loader(wiring.Component):
         whole = Signal()
         self._buffer(m, Cat(count[: self.core.input_bits], half), written)
         self._registers(m)
-        # a program waits until the last sample's results are sent, samples until there is a program. All this is a
+        # a program waits until the last sample's results are sent, and samples wait for a program. All this is a
         # cycle late or two: a packet is followed by a pause; a sample's half is full until it is copied
         idle, room, waits = Signal(), Signal(), Signal()
         m.d.sync += [idle.eq(self.idle & ~full.any()), room.eq(loaded & ~full.bit_select(half, 1))]
@@ -181,7 +181,7 @@ class Loader(wiring.Component):
         return m
 
     def _messages(self, m: Module, begins: Signal, number: Signal) -> None:
-        """begins, number: the word that is there is a message's head, or its number."""
+        """Execute messages. begins, number: the current word is the head, or the number, of a message."""
         head = Signal(LANE)
         kind, region = head[KIND_SHIFT:], head[REGION_SHIFT:KIND_SHIFT]
         m.submodules.crc = crc = Algorithm(crc_width=LANE, reflect_input=True, reflect_output=True, **CRC)(
@@ -208,8 +208,13 @@ class Loader(wiring.Component):
                 m.d.sync += [self._loaded.eq(self._loaded | right), kept.eq(self.i_payload)]
 
     def _buffer(self, m: Module, address: Value, written: Signal) -> None:
-        """Two samples' inputs. address, written: of the input that comes, a word, from which a converter may make a
-        number."""
+        """Write inputs to the buffer of two samples.
+
+        Args:
+            m: Module to add to.
+            address: Address of the input that arrives.
+            written: 1 if an input arrives in this cycle; a float32 converter delays it.
+        """
         core = self.core
         memory = Memory(shape=signed(core.word), depth=2 << core.input_bits, init=[])
         m.submodules.inputs_memory = memory
@@ -230,6 +235,7 @@ class Loader(wiring.Component):
         ]
 
     def _registers(self, m: Module) -> None:
+        """Write the registers that describe the program."""
         names = [getattr(self, name) for name in REGISTERS]
         for k, port in enumerate([*names, *(self.results[u] for u in range(self.core.units))]):
             register = Signal(len(port), name=f"register{k}", reset_less=True)

@@ -1,4 +1,4 @@
-"""The parts that program words control: operand memories, units and functions."""
+"""The data path of a core, which program words control: operand memories, units and functions."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from dynagate.hw.processor.rtl.unit import MultiplyAdd
 from dynagate.hw.units.rescale import BLOCK_RAM, LOOKUP_RAM, delayed
 
 PHASES = 4
-"""Phases of the control: two samples, in even and odd iterations."""
+"""Number of overflow flags in use at once: two samples, in even and odd steps."""
 
 
 class OperandMemories(wiring.Component):
-    """An operand of a unit: a memory for each producer, each with all of its results.
+    """Memories of one operand of a unit: one for each producer, with a copy of all its results.
 
-    A memory made of lookup tables is written and read a cycle late, since its address takes a register that a block
-    has inside.
+    A memory made of lookup tables is written and read one cycle later than a block RAM, since its address needs a
+    register that a block RAM has inside.
 
-    =======  ===  ===================================================
-    address  in   memory and place
-    write    in   a bit for each memory
-    place    in   where each is written
-    value    in   what is written to each
+    =======  ===  ======================================================
+    address  in   memory and address of the operand
+    write    in   one bit per memory: a result is written
+    place    in   address of the write, for each memory
+    value    in   value that is written, for each memory
     o        out  the operand, READ cycles after its address
-    =======  ===  ===================================================
+    =======  ===  ======================================================
     """
 
     def __init__(self, core: Core, name: str) -> None:
@@ -75,7 +75,7 @@ class OperandMemories(wiring.Component):
 
 
 class _Writes:
-    """The write port of each memory, and above the value's bits whether it is positive: at once, and a cycle late."""
+    """Write ports of the memories: the value with its sign test on top, immediately and one cycle late."""
 
     def __init__(self, core: Core) -> None:
         self.core = core
@@ -83,7 +83,7 @@ class _Writes:
         self.late: dict[int, tuple[Value, Value, Value]] = {}
 
     def add(self, m: Module, bank: int, write: Value, place: Value, bits: Value) -> None:
-        """Register the write port of a producer's memories."""
+        """Register the write port of one producer's memories."""
         self.at_once[bank] = write, place, bits
         self.late[bank] = (
             delayed(m, write, 1, f"write{bank}_late", reset=True),
@@ -92,7 +92,7 @@ class _Writes:
         )
 
     def into(self, m: Module, operand: OperandMemories) -> None:
-        """The ports of an operand, driven."""
+        """Drive the write ports of an operand's memories."""
         for bank in self.at_once:
             ports = self.late if self.core.is_lookup(operand.name, bank) else self.at_once
             write, place, value = ports[bank]
@@ -101,26 +101,26 @@ class _Writes:
 
 
 class Machine(wiring.Component):
-    """Operand memories and units: all that is timed by program words.
+    """Operand memories and units: everything that program words time.
 
-    ============  ===  =========================================================
-    word          in   a program word, FETCH cycles after its address
-    running       in   the program has the word at the requested address
-    phase         in   which of two samples it computes, and whether the iteration is odd
-    turn          in   of the loop that the word is in
-    constant      in   a constant is to be written
-    part_address  in   its place
-    part_value    in   the constant
-    copying       in   an input is to be written
-    copied        in   its number
-    input_value   in   the input
-    inputs_from   in   the place of the first input in the shared memory
-    takes_port    out  a function's result is written to that memory next
+    ============  ===  =====================================================================
+    word          in   program word, FETCH cycles after its address
+    running       in   1: the requested address holds a word of the program
+    phase         in   sample (0 or 1) that is computed, and whether its step is odd
+    turn          in   iteration of the loop that the word belongs to
+    constant      in   1: a constant is written
+    part_address  in   address of the constant in the shared memory
+    part_value    in   signed: the constant
+    copying       in   1: an input is written to the shared memory
+    copied        in   index of the input
+    input_value   in   signed: the input
+    inputs_from   in   address of the first input in the shared memory
+    takes_port    out  1: the next write to the shared memory is a function's result
     value         out  results of the units
-    out           out  which of them leave the core
-    overflows     out  a value does not fit, a bit for each phase
-    positive      out  a test has a positive result
-    ============  ===  =========================================================
+    out           out  one bit per unit: the result leaves the core
+    overflows     out  one bit per phase: a value does not fit
+    positive      out  1: a test has a positive result
+    ============  ===  =====================================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -197,6 +197,7 @@ class Machine(wiring.Component):
     def _functions(
         self, m: Module, field: Value, arguments: list[Value], running: Value, phase: Value, unfit: list[list[Value]]
     ) -> None:
+        """Connect the function slot: operands from unit 0, results to the shared memory, and its overflow flag."""
         core = self.core
         m.submodules.functions = self.functions = functions = FunctionUnits(core)
         fields, low = {}, 0
@@ -230,7 +231,7 @@ class Machine(wiring.Component):
             flags.append(flagged & (whose_flag == k))
 
     def _shared(self, m: Module, writes: _Writes) -> None:
-        """The shared memory's write port: what a function or a load brings, else an input, else a constant."""
+        """Drive the shared memory's write port: a function or load result, else an input, else a constant."""
         core, functions = self.core, self.functions
         written = Signal(name="shared_write")
         place = Signal(core.place_bits, name="shared_place", reset_less=True)

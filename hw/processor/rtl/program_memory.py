@@ -1,4 +1,4 @@
-"""Program memories, each for one core or two."""
+"""Program memories, each shared by one or two cores."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dynagate.hw.processor.isa.shape import FETCH, LANE, Core
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed
 
 READERS = 2
-"""Read ports of a program memory, as many as a block of memory has; the first one also loads the program."""
+"""Read ports of a program memory, as many as a block RAM has. The first port also loads the program."""
 
 
 def asked(core: Core) -> wiring.Signature:
     """Return the interface between a core and its program memory.
 
-    ============  ===  ================================================
-    address       out  of a word
-    part          out  a part of a program is here, and no core runs
-    part_address  out  its address: word and lane
-    part_value    out  its number
-    ============  ===  ================================================
+    ============  ===  ===============================================================
+    address       out  address of a program word
+    part          out  1: a part of a program is written, while no core runs
+    part_address  out  address of the part: word and lane
+    part_value    out  32 bits: the part
+    ============  ===  ===============================================================
     """
     return wiring.Signature(
         {
@@ -38,12 +38,12 @@ def asked(core: Core) -> wiring.Signature:
 
 
 class ProgramMemory(wiring.Component):
-    """The words of a program for up to READERS cores, which all have the same.
+    """Program words for up to READERS cores, which all run the same program.
 
-    =======  ===  ==============================================================
-    readers  in   what each core asks; parts of a program come from the first
-    word     out  the word of each, FETCH cycles after its address
-    =======  ===  ==============================================================
+    =======  ===  ===================================================================
+    readers  in   requests of each core; the first one writes the program
+    word     out  the word of each core, FETCH cycles after its address
+    =======  ===  ===================================================================
     """
 
     def __init__(self, core: Core, readers: int) -> None:
@@ -77,7 +77,13 @@ class ProgramMemory(wiring.Component):
 
 
 def programmed(m: Module, core: Core, processors: Sequence[Any]) -> None:
-    """Gives cores their program memories. processors: as `core.Processor`."""
+    """Add program memories to a module and connect them to cores.
+
+    Args:
+        m: Module to add to.
+        core: Shape of the cores.
+        processors: Cores, each a `Processor`.
+    """
     for k in range(0, len(processors), READERS):
         readers = processors[k : k + READERS]
         m.submodules[f"program{k // READERS}"] = program = ProgramMemory(core, len(readers))

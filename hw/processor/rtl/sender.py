@@ -1,4 +1,4 @@
-"""Results out of a core."""
+"""Send results of a core."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from dynagate.hw.processor.rtl.machine import PHASES
 
 
 class Sender(wiring.Component):
-    """Results of samples, those of unit 0 first, the flag and the first iteration that has it, and the tag; the answer
-    to messages, and its tag. All iterations of a sample with a bad input are flagged.
+    """Sends answers: results of samples with flag and tag, or the answer to messages with its tag.
 
-    ==========  ===  =========================================================
+    The results of unit 0 come first. The flag word has the first step that overflowed. Every step of a sample with a
+    bad input is flagged.
+
+    ==========  ===  ==========================================================================
     value       in   results of the units
-    out         in   which of them are to be sent
-    overflows   in   a value does not fit, a bit for each of two samples in even iterations, then in odd ones
-    turn        in   of both samples, the one that runs or ran last
-    results     in   of each unit in a sample
-    under_way   in   samples whose results have not all left
-    sent        out  all of a sample's have
-    answer      in   the answer to a program is to be sent
-    right       in   which is 1
-    answer_tag  in   its tag
-    answered    out  it is taken
-    tag         in   of the sample whose results leave
-    bad         in   an input of that one is NaN, infinite or does not fit
-    flagged     out  a value of that one does not fit
-    is_number   out  the word is a result
-    ends        out  the word is the last of its packet
-    o_valid     out  there is a word
-    o_ready     in   it is taken
-    o_payload   out  the word
-    ==========  ===  =========================================================
+    out         in   one bit per unit: the result is to be sent
+    overflows   in   a value does not fit: one bit for each of two samples in even, then in odd steps
+    turn        in   step of each of the two samples that runs, or ran last
+    results     in   number of results of each unit in a sample
+    under_way   in   number of samples whose results have not all been sent
+    sent        out  1: all results of a sample have been sent
+    answer      in   1: the answer to messages is due
+    right       in   the answer to messages: 1 if there is a program
+    answer_tag  in   32 bits: tag of the messages
+    answered    out  1: the answer to messages is sent
+    tag         in   32 bits: tag of the sample whose results are sent
+    bad         in   1: an input of that sample was NaN, infinite or too large
+    flagged     out  1: a value of that sample did not fit
+    is_number   out  1: the word is a result
+    ends        out  1: the word is the last of its answer
+    o_valid     out  1: a word is offered
+    o_ready     in   1: the word is accepted
+    o_payload   out  32 bits: the word
+    ==========  ===  ==========================================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -133,9 +135,10 @@ class Sender(wiring.Component):
         return m
 
     def _results(self, m: Module, taken: Signal) -> tuple[list[Signal], Signal]:
-        """The next result of each unit, and whether there is one. taken: which is.
+        """Return the next result of each unit, and whether there is one. taken: 1 if that result is accepted.
 
-        Blocks of memory answer late in the cycle, so there is a register behind each."""
+        A register follows each buffer, because block RAMs answer late in the cycle.
+        """
         core = self.core
         results, there = [], Signal(core.units)
         for u in range(core.units):

@@ -1,4 +1,4 @@
-"""When a sample begins, and which program word is next."""
+"""Decide when a sample begins and which program word is next."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from dynagate.hw.processor.isa.packets import BLOCK_LANES, CONTROL, REGION_SHIFT
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, LANE, LEVELS, Core
 
 AHEAD = 3
-"""Cycles from the end of a block, as the sequencer sees it, to the first word of the next one."""
+"""Cycles between the choice of the next block and its first word."""
 
 
 class Sequencer(wiring.Component):
-    """Starts samples, goes through the blocks of their program, as often as a sample has iterations, and copies inputs.
+    """Starts samples, runs through the blocks of the program for each step of a sample, and copies inputs.
 
-    A block is a run of program words. It ends this many cycles after its first word, and AHEAD cycles before that the
-    sequencer chooses the next one: the same loop again, the block behind it, the next iteration or the next sample.
+    A block is a run of program words. AHEAD cycles before its end, the sequencer chooses what follows: the same loop
+    again, the next block, the next step, or the next sample.
 
-    ============  ===  =======================================================
-    part          in   a number of the table of blocks is here
-    part_address  in   its address
-    part_value    in   the number
-    full          in   which halves of the buffer hold a sample
-    entry         in   the first block of each
-    taken         out  which half was copied
-    sent          in   all results of a sample have left
-    positive      in   a test of a loop's end has said that the loop goes on
-    inputs        in   of an iteration
-    ahead         in   samples under way at a time
-    fixed         in   of an iteration's inputs, those that all iterations have
-    turns         in   of a sample
-    idle          out  none is under way
-    under_way     out  samples whose results have not all left
-    address       out  of a program word
-    running       out  the program has that word
-    loop_turn     out  of the loop that the word is in
-    sample        out  which of two samples runs
-    turn          out  of both samples, the one that runs or ran last
-    copying       out  an input is to be written
-    copied        out  its number
-    copies_from   out  where it is in the buffer, the half and the place there
-    is_zero       out  it is 0: the first of all, in an iteration that is not the first
-    stalls        in   it is not written: a function's result is
-    ============  ===  =======================================================
+    ============  ===  =============================================================================
+    part          in   1: an entry of the table of blocks is written
+    part_address  in   address of the entry
+    part_value    in   32 bits: the entry
+    full          in   2 bits: which halves of the buffer hold a sample
+    entry         in   first block of the sample in each half
+    taken         out  2 bits: which half has been copied
+    sent          in   1: all results of a sample have been sent
+    positive      in   1: a test was positive, so the loop continues
+    inputs        in   number of inputs of a step
+    ahead         in   number of samples that may be under way
+    fixed         in   number of inputs that all steps share
+    turns         in   number of steps of a sample
+    idle          out  1: no sample is under way
+    under_way     out  number of samples whose results have not all been sent
+    address       out  address of the program word
+    running       out  1: that address holds a word of the program
+    loop_turn     out  iteration of the loop that the word belongs to
+    sample        out  sample (0 or 1) that runs
+    turn          out  step of each of the two samples that runs, or ran last
+    copying       out  1: an input is written to the shared memory
+    copied        out  index of that input
+    copies_from   out  half and index of that input in the buffer
+    is_zero       out  1: the input is 0: the start flag in a step that is not the first
+    stalls        in   1: a function's result is written instead of the input
+    ============  ===  =============================================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -102,7 +102,9 @@ class Sequencer(wiring.Component):
         return m
 
     def _chosen(self, m: Module, is_last: Signal, go: Signal, again: Signal, begins: Signal) -> None:
-        """go, again: the next block is the first of a sample, of another iteration. begins: its first word is next."""
+        """Choose the next block. go, again: it is the first of a sample, or of another step. begins: its first word is
+        next.
+        """
         block, current = Signal(BLOCK_BITS), self._table(m, following := Signal(BLOCK_BITS), begins)
         at_end, busy = self._words(m, current, begins), Signal()
         next_one, can_go, under_way = Signal(), Signal(), Signal(2)
@@ -132,7 +134,7 @@ class Sequencer(wiring.Component):
             m.d.sync += [busy.eq(1), block.eq(following)]
 
     def _table(self, m: Module, following: Signal, begins: Signal) -> dict[str, Value]:
-        """The row of the block that runs, from its first word on."""
+        """Return the row of the running block in the table of blocks, valid from its first word on."""
         rows = []
         for lane, name in enumerate(BLOCK_LANES):
             memory = Memory(shape=unsigned(self._bits(name)), depth=1 << BLOCK_BITS, init=[])
@@ -158,11 +160,12 @@ class Sequencer(wiring.Component):
         return row
 
     def _bits(self, lane: str) -> int:
+        """Return the bits of an entry of the table of blocks."""
         own = {"start": self.core.program_bits, "words": self.core.program_bits, "control": sum(CONTROL.values())}
         return own.get(lane, self.core.program_bits + 2)
 
     def _words(self, m: Module, current: dict[str, Value], begins: Signal) -> Signal:
-        """Counts through the words of a block. Returns whether it ends AHEAD cycles later."""
+        """Count through the words of a block. Return whether the block ends AHEAD cycles later."""
         counter, address = Signal(self.core.program_bits + 2), Signal(self.core.program_bits)
         running, is_last_word, at_end = Signal(), Signal(), Signal()
         m.d.comb += [self.address.eq(address), self.running.eq(running)]
@@ -180,7 +183,7 @@ class Sequencer(wiring.Component):
         return at_end
 
     def _repeats(self, m: Module, current: dict[str, Value], at_end: Value, begins: Signal) -> Signal:
-        """Whether the loop that ends with this block goes on. Turns are counted for each level of loops."""
+        """Return whether the loop that ends with this block continues. Each nesting level has an iteration counter."""
         turns = [Signal(CONTROL["most"], name=f"turns_of_level{k}") for k in range(LEVELS)]
         here, is_most, more, repeats = Signal(CONTROL["most"]), Signal(), Signal(), Signal()
         m.d.sync += [here.eq(Array(turns)[current["level"]] + 1), is_most.eq(here == current["most"])]
@@ -196,7 +199,9 @@ class Sequencer(wiring.Component):
         return repeats
 
     def _copies(self, m: Module, started: Signal, sample: Signal, turn: Signal, is_last: Signal) -> None:
-        """The inputs of an iteration, those of each iteration from behind those of the iterations before."""
+        """Copy the inputs of a step to the shared memory; each step's own inputs follow those of earlier steps in the
+        buffer.
+        """
         copied, place = Signal(self.core.input_bits + 1), Signal(self.core.input_bits)
         behind = Signal(self.core.input_bits)  # where this iteration's own inputs begin
         copying = Signal()

@@ -1,4 +1,4 @@
-"""The memory of iterations: what loops keep of every iteration. It begins with zeros."""
+"""The memory of iterations: values that loops keep separately for every iteration. Its initial content is zero."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from dynagate.hw.processor.isa.shape import LOADING, Core
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed
 
 KEPT = "kept_of_turns"
-"""The memory's name in Verilog, where it is the only one of zeros that is given them."""
+"""Name of the memory in Verilog. It is the only memory without other contents whose zeros are initialised."""
 
 
 class TurnMemory(wiring.Component):
-    """A load or a store every cycle at most. What a store leaves, a load of a later cycle meets.
+    """One load or store per cycle. A load in a later cycle reads what a store has written.
 
-    =======  ===  ====================================================
-    load     in   a value is requested
-    store    in   a value is here
-    address  in   of the first iteration's value
-    down     in   those of later iterations lie below it
-    turn     in   of the loop
-    value    in   what is to be kept, signed
-    place    in   where a loaded one goes
-    valid    out  it is here, LOADING cycles later
-    o        out  the value, signed
-    to       out  its place
-    =======  ===  ====================================================
+    =======  ===  ==========================================================
+    load     in   1: a value is requested
+    store    in   1: a value is written
+    address  in   address of the first iteration's value
+    down     in   1: later iterations use lower addresses
+    turn     in   iteration of the loop
+    value    in   signed: value to write
+    place    in   address in the shared memory that a loaded value goes to
+    valid    out  1: the loaded value, LOADING cycles after the request
+    o        out  signed: the value
+    to       out  address in the shared memory that it goes to
+    =======  ===  ==========================================================
     """
 
     def __init__(self, core: Core) -> None:

@@ -11,20 +11,20 @@ from dynagate.hw.units.rescale import delayed, differ
 
 
 class MultiplyAdd(wiring.Component):
-    """o, `latency` cycles later.
+    """Computes o from operands of `latency` cycles before, one result per cycle.
 
-    ================  ===  ==================================================================================
-    a, b, c           in   operands, signed
-    positive          in   a is
-    product_negative  in   minus a b; of a select, b where a is not positive
-    addend_negative   in   minus c
-    select            in   b where a is positive, else c << up, instead of the sum
-    up                in   bits by which c is moved up
-    down              in   bits by which the sum is moved down, rounded half up
-    o                 out  the result, signed, wrapped to the word, or the nearest number that fits
-    o_positive        out  it is positive
-    overflow          out  it does not fit the word; a cycle after o
-    ================  ===  ==================================================================================
+    ================  ===  ===========================================================================================
+    a, b, c           in   signed: the operands
+    positive          in   1: a is positive
+    product_negative  in   1: subtract a b; for a select, choose b if a is not positive
+    addend_negative   in   1: subtract c << up
+    select            in   1: instead of the sum, choose b if a is positive, else c << up
+    up                in   bits by which c is shifted left
+    down              in   bits by which the sum is shifted right, rounded half up
+    o                 out  signed: the result, wrapped to the word or saturated
+    o_positive        out  1: the result is positive
+    overflow          out  1: the result does not fit the word; one cycle after o
+    ================  ===  ===========================================================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -73,7 +73,7 @@ class MultiplyAdd(wiring.Component):
         return m
 
     def _fitted(self, m: Module, moved: Value) -> None:
-        """The result in a word, and whether it fits."""
+        """Cut the result to a word, and compare its guard bits."""
         word = self.core.word
         guard = Signal(len(moved) - word + 1, name="guard", reset_less=True)
         o = Signal(signed(word), name="result", reset_less=True)
@@ -89,7 +89,7 @@ class MultiplyAdd(wiring.Component):
         m.d.sync += self.overflow.eq(unfit)
 
     def _addend(self, m: Module, takes_b: Signal) -> Value:
-        """± (c << up) and what rounds the sum, SIDE cycles later."""
+        """Return ± (c << up) plus the rounding constant, SIDE cycles later."""
         bits = self.core.sum_bits
         kept: Value = Mux(self.select & takes_b, 0, self.c).as_signed()
         up, width = self.up, self.core.word

@@ -17,16 +17,24 @@ from dynagate.hw.rtl.axi_lite import AxiLite
 from dynagate.hw.rtl.regmap import BITS
 
 TOP = "accelerator"
+"""Name of the Verilog module."""
 MOST_CORES = 32
+"""Largest number of cores in a shell."""
 BATCH_BIT = 16
 """Bit of register `stream` that sets TLAST to end a batch."""
 
 
 class CoreShell(Accelerator):
-    """Cores of one shape in the accelerator's interfaces. They take samples in turn, so that results keep their order;
-    a program goes to all of them. Its Verilog depends only on the shape, the streams and the number of cores.
+    """Cores of one shape behind AXI4-Stream and AXI4-Lite.
 
-    has_tlast: whether the source of packets sets TLAST, which a serial line does not.
+    Cores take samples in round-robin order, so results keep their order. A program is loaded into all cores. The
+    Verilog depends only on the shape, the streams and the number of cores.
+
+    Args:
+        core: Shape of the cores.
+        axi: Width of the streams and what TLAST ends.
+        cores: Number of cores.
+        has_tlast: Whether the source of packets sets TLAST, which a serial line does not.
     """
 
     def __init__(self, core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True) -> None:
@@ -65,7 +73,7 @@ class CoreShell(Accelerator):
         return m
 
     def _registers(self, m: Module, clear: Value, first: Processor, events: ShellStatus) -> AxiLite:
-        """The registers. first: a core that is loaded as all others are."""
+        """Add the AXI4-Lite registers. first: a core; all cores are loaded with the same program."""
         values = {
             **self._identity(self.core.device_hash),
             "ii": first.period,
@@ -78,13 +86,17 @@ class CoreShell(Accelerator):
 
 
 def _events(words: BeatsToWords, dispatch: Dispatch, status: CoreEvents) -> ShellStatus:
-    """The events that registers count."""
+    """Return the events that registers count."""
     overflowed = status.overflowed
     return ShellStatus(status.entered, status.left, status.bad, overflowed, overflowed, dispatch.dropped, words.hole)
 
 
 def check_shell(core: Core, axi: Axi, cores: int) -> None:
-    """Raises ValueError: the streams carry other words than the core's, or there are too many cores."""
+    """Check that cores fit their shell.
+
+    Raises:
+        ArgumentError: The streams carry other words than the cores, or there are too many cores.
+    """
     if axi.words != core.stream_words:
         raise ArgumentError(
             f"words '{axi.words}' of a processor; expected '{core.stream_words}': its core has floats={core.floats}"
@@ -94,8 +106,17 @@ def check_shell(core: Core, axi: Axi, cores: int) -> None:
 
 
 def shell_text(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True) -> str:
-    """Return the Verilog of cores in their shell, module `accelerator`. has_tlast: as of `CoreShell`. Raises ValueError
-    as `check_shell`."""
+    """Return the Verilog of cores in their shell, module `accelerator`.
+
+    Args:
+        core: Shape of the cores.
+        axi: Width of the streams and what TLAST ends.
+        cores: Number of cores.
+        has_tlast: Whether the source of packets sets TLAST.
+
+    Raises:
+        ArgumentError: The streams carry other words than the cores, or there are too many cores.
+    """
     check_shell(core, axi, cores)
     from dynagate.hw.export.netlist import verilog_text
 

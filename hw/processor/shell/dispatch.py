@@ -1,4 +1,4 @@
-"""Packets to cores that take samples in turn, answers from them in the same order, and events for the registers."""
+"""Distribute packets to cores in round-robin order, collect their answers in the same order, and count events."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from dynagate.hw.processor.rtl.core import answers, packets, status
 from dynagate.hw.processor.shell.word_stream import packet_words, result_words
 
 WORDS_AFTER = 4
-"""Words that wait between the cores and the output port."""
+"""Words that can wait between the cores and the output port."""
 
 
 def _next(core: Value, count: int) -> Value:
-    """The core whose turn comes after this one's."""
+    """Return the core after this one, in round-robin order."""
     return Mux(core == count - 1, 0, core + 1)
 
 
 class Dispatch(wiring.Component):
-    """Give samples to one core after the other, and messages to all. The core that takes a packet's head takes the
-    whole packet. A head that no core knows is refused.
+    """Gives each sample to the next core in round-robin order, and messages to all cores.
 
-    ========  ===  =================================================================
-    words     in   packets, as `word_stream.packet_words`
-    cores     out  a packet for each core, as `core.packets`
-    restarts  out  for one cycle: a program's message is here; core 0 gets the next sample
-    dropped   out  for one cycle: a packet was incomplete
-    points    in   float32 only: rows of the table of the inputs' binary points
-    ========  ===  =================================================================
+    The core that accepts the head of a packet accepts the whole packet. A head that no core supports is refused.
+
+    ========  ===  =================================================================================
+    words     in   packets, see `word_stream.packet_words`
+    cores     out  a packet for each core, see `core.packets`
+    restarts  out  1 for one cycle: a message of a program arrives; core 0 gets the next sample
+    dropped   out  1 for one cycle: a packet was incomplete
+    points    in   float32 only: writes to the table of binary points of inputs
+    ========  ===  =================================================================================
     """
 
     def __init__(self, core: Core, count: int) -> None:
@@ -90,16 +91,20 @@ class Dispatch(wiring.Component):
 
 
 class Collect(wiring.Component):
-    """Take the answers of the cores in the order of their packets. Core 0 answers messages for all cores. always_last:
-    TLAST ends every answer, and not only those of packets with TLAST.
+    """Collects the answers of the cores in the order of their packets. Core 0 answers messages for all cores.
 
-    ========  ===  ===============================================================
-    cores     in   answers of each core, as `core.answers`
-    sent      in   for one cycle: all results of a core's sample have left, by core
-    restarts  in   for one cycle: a program's message is here; core 0 answers next
-    words     out  answers, as `word_stream.result_words`
-    points    in   float32 only: rows of the table of the results' binary points
-    ========  ===  ===============================================================
+    ========  ===  =================================================================================
+    cores     in   answers of each core, see `core.answers`
+    sent      in   one bit per core, 1 for one cycle: all results of a sample have been sent
+    restarts  in   1 for one cycle: a message of a program arrives; core 0 answers next
+    words     out  answers, see `word_stream.result_words`
+    points    in   float32 only: writes to the table of binary points of results
+    ========  ===  =================================================================================
+
+    Args:
+        core: Shape of the cores.
+        count: Number of cores.
+        always_last: Whether TLAST ends every answer, and not only answers to packets with TLAST.
     """
 
     def __init__(self, core: Core, count: int, *, always_last: bool) -> None:
@@ -152,8 +157,10 @@ class Collect(wiring.Component):
     def _numbers(
         self, m: Module, source: Value, held: Value, held_valid: Value, moves: Value, ends: Value
     ) -> tuple[Value, Value]:
-        """Convert results. moves: a word is taken, which is in `held` in the next cycle. ends: it is the last of its
-        packet. Returns the converted word with its flags, and whether it is there."""
+        """Convert results to float32. Return the converted word with its flags, and whether it is valid.
+
+        moves: a word is accepted, which is in `held` in the next cycle. ends: it is the last of its packet.
+        """
         m.submodules.numbers_out = out = OutputConverter(self.core)
         connect(m, flipped(self.points), out.rows)
         within, is_number = Signal(), Signal(reset_less=True)
@@ -171,16 +178,17 @@ class Collect(wiring.Component):
 
 
 class CoreEvents(wiring.Component):
-    """Events of all cores. The counters are far from some cores, so events of results come a cycle late.
+    """Joins the events of all cores. Events of results come one cycle late, because the counters are far from some
+    cores.
 
-    ==========  ===  ==========================================
-    cores       in   events of each core, as `core.status`
-    sent        out  all results of a sample have left, by core
-    entered     out  a sample has come
-    bad         out  an input of that sample was bad
-    left        out  all results of a sample have left
-    overflowed  out  a value of that sample did not fit
-    ==========  ===  ==========================================
+    ==========  ===  =====================================================================
+    cores       in   events of each core, see `core.status`
+    sent        out  one bit per core: all results of a sample have been sent
+    entered     out  1: a sample has entered
+    bad         out  1: an input of that sample was bad
+    left        out  1: all results of a sample have been sent
+    overflowed  out  1: a value of that sample did not fit
+    ==========  ===  =====================================================================
     """
 
     def __init__(self, core: Core, count: int) -> None:

@@ -1,11 +1,11 @@
-"""Beats of an AXI4-Stream to the words of packets, and back.
+"""Convert between beats of an AXI4-Stream and words of packets.
 
-1. A packet begins with a beat of its own. The rest of its last beat is ignored.
-2. A packet is a head, the words that the head announces, and a tag. The receiver says which word is the last one.
+1. A packet begins with a new beat. The rest of its last beat is ignored.
+2. A packet is a head, the words that the head announces, and a tag. The receiver reports which word is the last one.
 3. A packet that breaks rule 2 is dropped, with all data up to the next TLAST, and `cut` is 1 for one cycle. The rule is
-   broken if TLAST comes before the tag, if a head is not one that a core knows, or if a byte of a word is missing. If
-   TLAST ends every packet, the rule is also broken if TLAST does not come with the tag. Without TLAST, as behind a
-   serial line, a reset ends the drop.
+   broken if TLAST comes before the tag, if no core supports the head, or if a byte of a word is missing. If TLAST ends
+   every packet, the rule is also broken if TLAST does not come with the tag. Without TLAST, as behind a serial line, a
+   reset ends the drop.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from dynagate.hw.processor.isa.shape import BLOCK_BITS, LANE
 from dynagate.hw.rtl.stream_ports import stream_ports
 
 BEATS_BEFORE = 3
-"""Beats that wait between the input port and the cores. With two, only every other cycle would pass a beat."""
+"""Beats that can wait between the input port and the cores. With two, only every other cycle would pass a beat."""
 
 
 def packet_beats(width: int) -> wiring.Signature:
-    """Beats of packets.
+    """Return the interface for beats of packets.
 
-    ========  ===  ==========================================
+    ========  ===  =========================================================
     tdata     out  words of a beat
-    tvalid    out  the beat is offered
-    tready    in   the beat is accepted
-    tlast     out  the beat ends a packet or a batch
-    tkeep     out  one bit for each byte that is there
-    messages  out  as a head, the first word announces messages
-    unknown   out  as a head, the first word is none of a core's
-    ========  ===  ==========================================
+    tvalid    out  1: the beat is offered
+    tready    in   1: the beat is accepted
+    tlast     out  1: the beat ends a packet or a batch
+    tkeep     out  one bit per byte: the byte is present
+    messages  out  1: the first word, as a head, announces messages
+    unknown   out  1: the first word, as a head, is one that no core supports
+    ========  ===  =========================================================
     """
     members = {name: port.flip() for name, port in stream_ports(width, into=True).items()}
     return wiring.Signature({**members, "messages": Out(1), "unknown": Out(1)})
 
 
 def packet_words() -> wiring.Signature:
-    """Words of packets, to the cores.
+    """Return the interface for words of packets to the cores.
 
-    ========  ===  ======================================================================
-    word      out  a word
-    valid     out  the word is offered
-    ready     in   the word is accepted
-    ends      in   the word is the packet's last
-    refused   in   the word is a head that begins no packet
+    ========  ===  ==========================================================================
+    word      out  32 bits: a word
+    valid     out  1: the word is offered
+    ready     in   1: the word is accepted
+    ends      in   1: the word is the last of its packet
+    refused   in   1: the word is a head that no core supports
     last      out  TLAST of the word's beat
-    messages  out  as `packet_beats`, for a word that is a head
-    unknown   out  as `packet_beats`, for a word that is a head
-    cut       out  for one cycle: the packet ends with this word, though it is not complete
-    ========  ===  ======================================================================
+    messages  out  1: the word, as a head, announces messages
+    unknown   out  1: the word, as a head, is one that no core supports
+    cut       out  1 for one cycle: the packet ends with this word although it is incomplete
+    ========  ===  ==========================================================================
     """
     outputs = ("valid", "last", "messages", "unknown", "cut")
     inputs = ("ready", "ends", "refused")
@@ -62,27 +62,30 @@ def packet_words() -> wiring.Signature:
 
 
 def result_words() -> wiring.Signature:
-    """Words of answers, to the output port.
+    """Return the interface for words of answers to the output port.
 
-    =====  ===  =============================
-    word   out  a word
-    valid  out  the word is offered
-    ready  in   the word is accepted
-    ends   out  the word is the packet's last
-    last   out  TLAST goes with the packet
-    =====  ===  =============================
+    =====  ===  =======================================
+    word   out  32 bits: a word
+    valid  out  1: the word is offered
+    ready  in   1: the word is accepted
+    ends   out  1: the word is the last of its packet
+    last   out  1: TLAST goes with the packet
+    =====  ===  =======================================
     """
     return wiring.Signature({"word": Out(LANE), "valid": Out(1), "ready": In(1), "ends": Out(1), "last": Out(1)})
 
 
 def announces_messages(head: Value) -> Value:
-    """Whether a head announces messages."""
+    """Return whether a head announces messages."""
     return head[KIND_SHIFT:LANE] != PacketKind.SAMPLE
 
 
 def is_unknown(head: Value) -> Value:
-    """Whether a core knows no such head: a sample's head has a block's number and nothing else, and a head of messages
-    has an even number of words above 0."""
+    """Return whether no core supports a head.
+
+    The head of a sample holds a block's number and nothing else. The head of messages holds an even number of words
+    above 0.
+    """
     kind, low = head[KIND_SHIFT:LANE], head[:KIND_SHIFT]
     no_sample = (kind != PacketKind.SAMPLE) | low[BLOCK_BITS:].any()
     no_messages = (kind != PacketKind.MESSAGES) | low[REGION_SHIFT:].any() | low[0] | ~low[1:REGION_SHIFT].any()
@@ -90,12 +93,12 @@ def is_unknown(head: Value) -> Value:
 
 
 class InputBuffer(wiring.Component):
-    """Hold a few beats, so that no path goes from the input port through to the cores.
+    """Holds up to BEATS_BEFORE beats, so that no combinational path leads from the input port to the cores.
 
-    ======  ===  ===================================
-    tdata…  in   the stream, as `stream_ports` has it
-    beats   out  the beats, as `packet_beats`
-    ======  ===  ===================================
+    ======  ===  =========================================
+    tdata…  in   the stream, see `stream_ports`
+    beats   out  the beats, see `packet_beats`
+    ======  ===  =========================================
     """
 
     def __init__(self, width: int) -> None:
@@ -118,13 +121,17 @@ class InputBuffer(wiring.Component):
 
 
 class BeatsToWords(wiring.Component):
-    """Take beats apart into words. one_each: TLAST ends every packet, and not only batches of them.
+    """Splits beats into words.
 
-    =====  ===  ======================================
-    beats  in   the beats, as `packet_beats`
-    words  out  the words, as `packet_words`
-    hole   out  for one cycle: a byte of a word is missing
-    =====  ===  ======================================
+    =====  ===  ===============================================
+    beats  in   the beats, see `packet_beats`
+    words  out  the words, see `packet_words`
+    hole   out  1 for one cycle: a byte of a word is missing
+    =====  ===  ===============================================
+
+    Args:
+        width: Bits of a beat.
+        one_each: Whether TLAST ends every packet, and not only batches of packets.
     """
 
     def __init__(self, width: int, *, one_each: bool) -> None:
@@ -162,12 +169,12 @@ class BeatsToWords(wiring.Component):
 
 
 class WordsToBeats(wiring.Component):
-    """Put words together into beats. The rest of a packet's last beat is 0.
+    """Joins words into beats. The rest of a packet's last beat is 0.
 
-    ======  ===  ====================================
-    words   in   the words, as `result_words`
-    tdata…  out  the stream, as `stream_ports` has it
-    ======  ===  ====================================
+    ======  ===  =====================================
+    words   in   the words, see `result_words`
+    tdata…  out  the stream, see `stream_ports`
+    ======  ===  =====================================
     """
 
     def __init__(self, width: int) -> None:

@@ -140,11 +140,20 @@ def read_file(path: Path, largest: int = MAX_FILE_BYTES) -> bytes:
     return content
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of a JSON object. Raise ValueError if it has one of them twice."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"field '{next(name for name in names if names.count(name) > 1)}' is listed twice")
+    return content
+
+
 def read_json(path: Path, failure: type[Error], kind: str, expected: str) -> dict[str, Any]:
     """The object in a JSON file. Raises `failure`: it cannot be read, or holds something else. kind: of file, in a
     word. expected: which file should be there."""
     try:
-        content = json.loads(read_file(path).decode())
+        content = json.loads(read_file(path).decode(), object_pairs_hook=_once)
     except FileNotFoundError:
         raise failure(f"no {kind} at {path}; expected {expected}") from None
     except OSError as error:

@@ -10,13 +10,15 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, showing
-from dynagate.design.rebuilt import robot_of
+from dynagate.design.rebuilt import region_of, robot_of
+from dynagate.dynamics.steps.step import DEFAULT_STEP
 from dynagate.host.device import Device, FunctionDevice
 from dynagate.host.devices.board import BoardExecutor
 from dynagate.host.devices.sim import Sim
 from dynagate.host.devices.sources import DesignSource
 from dynagate.host.function import MASK, check_overflow
 from dynagate.host.openers import OPENERS, chosen_device, devices_of
+from dynagate.host.region_exit import RegionExit
 from dynagate.host.rollout_device import RolloutDevice
 from dynagate.host.source import is_robot
 from dynagate.integrators.limits import LimitWatch
@@ -101,7 +103,9 @@ def open(
                 f"overflow='{overflow}' of a rollout; expected '{MASK}': `diverged` says which overflowed"
             )
         watch = LimitWatch(robot_of(record), record.options.get("forces", ()))
-        return RolloutDevice(chosen.open(source, shown), watch)
+        executor = chosen.open(source, shown)
+        dt = record.options.get("dt", DEFAULT_STEP)
+        return RolloutDevice(executor, watch, RegionExit(region_of(record), executor.step_graph, dt))
 
 
 def _check_design(design: object) -> None:

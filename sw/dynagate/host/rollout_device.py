@@ -12,12 +12,14 @@ from dynagate.base.arguments import check_count, check_flags, check_unit_vectors
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.warned import warn
 from dynagate.host.bound import BoundCall, repeated
 from dynagate.host.device import Device
 from dynagate.host.devices.face import Executor
 from dynagate.host.devices.turns import EVERY, STEPS, new_turns, shown
 from dynagate.host.inputs import check_ranges
-from dynagate.host.links import BatchTiming
+from dynagate.host.links import BatchTiming, OverflowWarning
+from dynagate.host.region_exit import RegionExit
 from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import OUTPUTS, Trajectories
 from dynagate.integrators.limits import LimitWatch
@@ -30,16 +32,22 @@ LAST = (1 << 32) - 1
 
 @explained
 class RolloutDevice(Device):
-    """A robot's motion under given torques on a chip that keeps the states; `dynagate.open` of a rollout design
-    returns it. Call it; use it as a context.
+    """Computes trajectories of a robot from start states and torques, on a chip that keeps the states between steps.
 
-    device: what computes the turns. watch: of the limits of a robot that is known.
+    `dynagate.open` of a rollout design returns such a device. Call it, and use it as a context manager.
+
+    Args:
+        device: Executor of the steps.
+        watch: Warns if a trajectory passes the robot's joint limits; None for no such warning.
+        region_exit: Explains overflow in the first call that has some; None for no such warning.
     """
 
     function = "rollout"
 
-    def __init__(self, device: Executor, watch: LimitWatch | None = None) -> None:
-        self.device, self.dtype, self._watch = device, device.dtype, watch
+    def __init__(
+        self, device: Executor, watch: LimitWatch | None = None, region_exit: RegionExit | None = None
+    ) -> None:
+        self.device, self.dtype, self._watch, self._region_exit = device, device.dtype, watch, region_exit
         self.functions: dict[str, Any] = {}
         self._inputs = {each.name: each for each in device.inputs}
         self._closed = False
@@ -96,12 +104,39 @@ class RolloutDevice(Device):
         if batch and (lost is None or not lost.all()):
             own = {**arrays, STEPS: count, EVERY: np.asarray(every)}
             flagged = self.device.run(own, outputs, batch) & comes
+        if flagged.any():
+            self._warn_of_overflow(arrays, outputs, flagged)
         moved = self._trajectories(arrays, outputs, comes, flagged, every, leading)
         if self._watch is not None:
             self._watch.look(moved.q, arrays["tau"])
         if lost is not None:
             flag_lost(moved, lost.reshape(leading))
         return moved
+
+    def _warn_of_overflow(self, arrays: dict[str, Array], outputs: dict[str, Array], flagged: Array) -> None:
+        """Warn once which trajectory overflowed first, and which quantity left the operating region.
+
+        Args:
+            arrays: Inputs: q and qd at the start, (batch, *shape), and the others of all steps, (batch, steps, *shape).
+            outputs: Results of all steps, (batch, steps, *shape).
+            flagged: Steps that overflowed, (batch, steps).
+        """
+        if self._region_exit is None:
+            return
+        region_exit, self._region_exit = self._region_exit, None
+        first = np.where(flagged.any(axis=1), flagged.argmax(axis=1), flagged.shape[1])
+        k = int(np.argmin(first))
+        step = int(first[k])
+        state = {name: array[k : k + 1, step] for name, array in arrays.items() if name not in ("q", "qd")}
+        for name in ("q", "qd"):
+            state[name] = arrays[name][k : k + 1] if step == 0 else outputs[f"{name}_next"][k : k + 1, step - 1]
+        reason = region_exit.text(state) or "expected a region with larger velocity= or acceleration= limits"
+        warn(
+            f"{int(flagged.any(axis=1).sum())} of {len(flagged)} trajectories of {self.device.robot} overflowed, and "
+            f"their results are NaN from then on (`diverged` has the step). Trajectory {k} overflowed first, in step "
+            f"{step + 1}: {reason}",
+            OverflowWarning,
+        )
 
     def _trajectories(
         self,

@@ -37,6 +37,7 @@ from dynagate.host.inputs import check_values
 from dynagate.host.links import BatchTiming
 from dynagate.host.opened import Opened
 from dynagate.host.openers import ChosenDevice
+from dynagate.host.region_exit import RegionExit
 from dynagate.host.rollout_device import ARRAYS, RolloutDevice
 from dynagate.host.rollout_options import RolloutOptions
 from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
@@ -690,4 +691,6 @@ def _on_chip(
             "whose dt is the largest"
         )
     algorithm = AlgorithmOptions(**options.of_step(), linearize=linearize)
-    return RolloutDevice(device.open(MotionSource(robot, algorithm)), watch)
+    executor = device.open(MotionSource(robot, algorithm))
+    region = getattr(device.options, "region", None) or Region.of(robot)
+    return RolloutDevice(executor, watch, RegionExit(region, executor.step_graph, options.dt))

@@ -64,6 +64,8 @@ class Executor(ABC):
     """
     ranges: Ranges = MappingProxyType({})
     """Values that the inputs may have, of a motion. Other devices check their inputs as they run."""
+    step_graph: Graph | None = None
+    """Graph of a step of a motion, if the device computes the integers of one; for texts on overflow."""
     functions: Mapping[str, Executor] = {}
     """The devices of several functions by name, of which one computes at a time."""
     angles: Mapping[str, Sequence[int]] = {}

@@ -139,6 +139,7 @@ class FixedDevice(Executor):
         self.model = model
         self.robot, self.function, self.carry = model.robot, model.name, model.carry
         self.inputs, self.outputs, self.ranges = model.inputs, model.outputs, model.ranges
+        self.step_graph = model.formatted.graph if isinstance(model, StepModel) else None
         self.saturates = design is not None and design.saturates
         self.dtype = self.dtype if design is None else np.dtype(design.results)
 

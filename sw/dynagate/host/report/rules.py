@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 LONGER = "use a longer --word"
@@ -35,10 +35,21 @@ def equal(what: str, exact: bool) -> Rule:
     return Rule(what, "equal" if exact else "not equal", "equal", exact, BUG)
 
 
-def verdict(rules: Iterable[Rule]) -> str:
-    """Return PASS, or FAIL with a line for each rule that does not hold."""
-    failed = [rule.text for rule in rules if not rule.holds]
-    return "\n".join(["FAIL", *(f"  {text}" for text in failed)]) if failed else "PASS"
+def verdict(rules: Sequence[Rule]) -> str:
+    """Return PASS and FAIL lines for a terminal.
+
+    Args:
+        rules: Rules of a report.
+
+    Returns:
+        "PASS: ..." with each kind of rule and its limit, or "FAIL: ..." with a line for each rule that does not hold.
+    """
+    failed = [rule for rule in rules if not rule.holds]
+    if failed:
+        count = f"{len(failed)} of {len(rules)} rules {'does' if len(failed) == 1 else 'do'} not hold"
+        return "\n".join([f"FAIL: {count}", *(f"  {rule.text}" for rule in failed)])
+    kinds = dict.fromkeys(f"{rule.what.rpartition(': ')[2]} is {rule.limit}" for rule in rules)
+    return f"PASS: {'; '.join(kinds)}"
 
 
 def passed(rules: Iterable[Rule]) -> bool:
