@@ -1,1 +1,1 @@
-"""Fixed point: formats and their arithmetic, ranges, assignment of formats, and the integer executor."""
+"""Fixed point: formats and their arithmetic, ranges, assignment of formats, and integer models of the hardware."""

@@ -1,4 +1,4 @@
-"""Graph + ranges + policy -> FormattedGraph: a binary point for every node."""
+"""Assign a fixed-point format to every node of a graph, from the ranges of the nodes and a policy."""
 
 from __future__ import annotations
 
@@ -25,34 +25,48 @@ from dynagate.graph.ops import PRODUCTS, TRIG
 from dynagate.graph.region import Kind, Region
 
 DEFAULT_SAMPLES = 4096
+"""Default number of uniform states that ranges come from."""
 SMALLEST_WORD, LARGEST_WORD = 4, 32
+"""Shortest and longest word length in bits."""
 SAMPLED, PROVED = "sampled", "proved"
+"""Kinds of ranges."""
 ACTIVE = "active"
-"""The input of functions of constraints."""
+"""Input that all functions of constraints have."""
 
 
 @explained
 @dataclass(frozen=True)
 class Policy:
-    """One word length for all nodes, the binary point of each from its range.
+    """One word length for all nodes, with a binary point for each node from its range.
 
-    word: bits. arithmetic: how results are rounded, and what happens to those that do not fit.
-    guard_bits: integer bits beyond what the largest sample needs, so that states between the samples fit; may be a
-    fraction (0.5 is a factor √2); None takes from the sample's tail how far each node may go. samples, seed: the states
-    the ranges come from, uniform in the region; half as many are at its limits, and a quarter near rest, besides.
-    ranges: "sampled", or "proved", which no state of the region leaves, for functions whose divisors can be proved to
-    be positive; guard bits and states are then not used. milliseconds: of one core, at a fixed price per node, for
-    splitting the region to make proved ranges narrower.
-    Raises ValueError: one of these is out of range.
+    Raises:
+        ArgumentError: A number is out of range.
     """
 
     word: int = 24
+    """Word length in bits, 4 to 32."""
     guard_bits: float | None = 1.0
+    """Integer bits beyond those that the largest sample needs, so that states between the samples fit.
+
+    It may be a fraction (0.5 is a factor √2). None derives the range of each node from the tail of its samples.
+    """
     samples: int = DEFAULT_SAMPLES
+    """Number of uniform states that ranges come from; half as many at the region's limits and a quarter near rest are
+    added.
+    """
     seed: int = 20
+    """Seed of these states."""
     arithmetic: Arithmetic = field(default=Arithmetic())
+    """Rounding of results, and what happens to those that do not fit."""
     ranges: str = SAMPLED
+    """"sampled", or "proved" for ranges that no state of the region leaves.
+
+    Proved ranges need divisors that are provably positive. They use no guard bits and no samples.
+    """
     milliseconds: float = 1000.0
+    """Effort for narrower proved ranges, in ms of one core at a fixed price per node; the region is split as far as it
+    allows.
+    """
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)
@@ -80,13 +94,22 @@ def assign(
     *,
     numbers: Mapping[str, str] | None = None,
 ) -> FormattedGraph:
-    """Formats for the states of a region: one word length, a binary point per node by its range.
+    """Choose formats for the states of a region: one word length, and a binary point per node by its range.
 
-    trajectories: inputs by name, (states, ...) each, that the formats have to hold besides the sampled ones. numbers:
-    by port, the type that streams round it to, which proved ranges hold too. The graph that has the formats is the
-    given one with late terms last (`graph.late`).
-    Raises ValueError: trajectories lack an input or come with proved ranges; ProofError: a range cannot be proved;
-    TypeError: the policy is none.
+    Args:
+        graph: The graph.
+        region: Operating region.
+        policy: Word length and ranges.
+        trajectories: Inputs (states, ...) by name that the formats must hold, in addition to sampled states.
+        numbers: Type that streams round each port to, by name; proved ranges include this rounding.
+
+    Returns:
+        The graph with late terms last (`graph.late`), and its formats.
+
+    Raises:
+        ArgumentError: Trajectories lack an input, or are given with proved ranges.
+        ProofError: A range cannot be proved.
+        ArgumentTypeError: policy is no `Policy`.
     """
     check_kind("policy", policy, Policy)
     policy = policy or Policy()
@@ -103,8 +126,11 @@ def assign(
 def sampled_states(
     graph: Graph, region: Region, policy: Policy, trajectories: Mapping[str, npt.ArrayLike] | None = None
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """The policy's samples of a region, uniform ones first, the trajectories last. Raises ValueError: these lack an
-    input."""
+    """Return the policy's samples of a region: uniform states first, trajectories last.
+
+    Raises:
+        ArgumentError: Trajectories lack an input.
+    """
     counts: dict[Kind, int] = {"uniform": policy.samples, "limits": policy.samples // 2, "rest": policy.samples // 4}
     parts = [region.states(graph, count, policy.seed, kind) for kind, count in counts.items()]
     if trajectories is not None:
@@ -118,8 +144,11 @@ def sampled_states(
 def assign_global(
     graph: Graph, region: Region, policy: Policy, trajectories: Mapping[str, npt.ArrayLike] | None = None
 ) -> FormattedGraph:
-    """One format for every node and constant, with the integer bits that the largest node needs: what accelerators
-    without binary points of their own do. Kept to compare with; a shift still moves the point."""
+    """Choose one format for all nodes and constants, with the integer bits that the largest node needs.
+
+    Accelerators without individual binary points work this way; the function serves comparisons. Shifts still move the
+    binary point.
+    """
     graph = late_terms_last(graph)
     ranges = sampled_ranges(graph, sampled_states(graph, region, policy, trajectories))
     margin = 2.0 ** (policy.guard_bits or 0.0)
@@ -142,25 +171,33 @@ def assign_global(
 
 @dataclass(frozen=True)
 class WordLengths:
-    """nodes: the word of every node. longest: the words that nodes may grow to where the rounding of their operands
-    needs more room than their float64 values do; the same unless given. constants: the words of the factors of constant
-    products, by node; the node's own unless given. fixed: nodes that have a format already, and their constants, None
-    for none."""
+    """Word lengths of individual nodes."""
 
     nodes: Sequence[int]
+    """Word length of each node in bits."""
     longest: Sequence[int] | None = None
+    """Longest word of each node if the rounding of its operands needs more bits than its values; by default `nodes`."""
     constants: Mapping[int, int] = field(default_factory=dict)
+    """Word length of the constant factor of a product, by node; by default the node's word length."""
     fixed: Mapping[int, tuple[Format, tuple[int, Format] | None]] = field(default_factory=dict)
+    """Format and constant of nodes that have a format already."""
 
 
 @np.errstate(all="ignore")  # a divisor may round to zero; the integer executor flags that
 def assign_word(
     graph: Graph, region: InputBounds, ranges: Ranges | ProvedRanges, policy: Policy, words: WordLengths | None = None
 ) -> FormattedGraph:
-    """Formats from ranges: every node the policy's word, or its own, with as many integer bits as it needs.
+    """Choose formats from ranges: the integer bits that each node needs in the policy's word length, or in its own.
 
-    A node's range is that of its values and what the rounding of its operands adds to them: as the probes of sampled
-    ranges show it, or the most that it can be for proved ones.
+    A node's range covers its values and the effect of the rounding of its operands: as observed in the probes of
+    sampled ranges, or bounded for proved ranges.
+
+    Args:
+        graph: The graph.
+        region: Bounds of the inputs.
+        ranges: Sampled or proved ranges of the nodes.
+        policy: Word length and arithmetic.
+        words: Word lengths of individual nodes.
     """
     words = words or WordLengths([policy.word] * len(graph))
     longest = words.longest or words.nodes
@@ -210,7 +247,7 @@ def assign_word(
             word = max(min(word + more, max(longest[i], word)), 2)
         fraction = frac_for(reach, word)
         frac = most = min(fraction, room[i]) if i in room else fraction
-        # bits below what the operands have would always be zero; operands of a shared unit keep them, for one width
+        # bits below those of the operands would always be zero; operands of a shared unit keep them, for one width
         is_short = i not in shared or node.op in PRODUCTS
         if isinstance(meaning, Formula) and node.args and kind != "term" and is_short:
             frac = min(most, meaning.exact(sources).frac)
@@ -223,8 +260,10 @@ def assign_word(
 
 
 def _room(graph: Graph, reaches: npt.NDArray[np.float64], words: Sequence[int]) -> dict[int, int]:
-    """The most fraction bits of nodes that are better off with room above (`headroom`): of functions of constraints,
-    whose matrices have products with long tails."""
+    """Return the largest number of fraction bits of nodes that profit from more integer bits (`ranges.headroom`).
+
+    Only functions of constraints have such nodes: products in their matrices have long tails.
+    """
     if not any(port.name == ACTIVE for port in graph.inputs):
         return {}
     most = most_fractions(graph, [frac_for(float(reach), word) for reach, word in zip(reaches, words, strict=True)])
@@ -232,12 +271,12 @@ def _room(graph: Graph, reaches: npt.NDArray[np.float64], words: Sequence[int]) 
 
 
 def _angles(graph: Graph) -> set[int]:
-    """The inputs that a sine or cosine is taken of."""
+    """Return the inputs of which a sine or cosine is computed."""
     return {a for node in graph.nodes if node.op in TRIG for a in node.args if graph.nodes[a].op == "input"}
 
 
 def frac_for(reach: float, word: int) -> int:
-    """Most fraction bits with which `word` bits still hold ±reach."""
+    """Return the largest number of fraction bits with which a word of `word` bits holds ±reach."""
     if reach <= 0.0:
         return word - 1
     frac = word - 1 - math.frexp(reach)[1]
@@ -246,7 +285,7 @@ def frac_for(reach: float, word: int) -> int:
 
 
 def fixed_factor(value: float, word: int) -> tuple[int, Format]:
-    """The nearest constant of at most `word` bits, trailing zeros dropped."""
+    """Return the nearest constant of at most `word` bits, without trailing zeros, and its format."""
     frac = frac_for(abs(value), word)
     integer = math.floor(math.ldexp(value, frac) + 0.5)
     while integer % 2 == 0 and integer != 0:
@@ -256,9 +295,10 @@ def fixed_factor(value: float, word: int) -> tuple[int, Format]:
 
 
 def fixed_constant(formatted: FormattedGraph, node: int) -> FormattedIntegers:
+    """Return the constant of a node as integers with a format."""
     value, fmt = formatted.constants[node]
     return FormattedIntegers(np.asarray(value, dtype=np.int64), fmt)
 
 
 ONE_WORD = {"global": assign_global, "word": assign}
-"""Policies of one word length: one format for everything, or a binary point per node."""
+"""Policies of one word length, by name: one format for all nodes, or a binary point per node."""

@@ -1,6 +1,6 @@
-"""sin, cos, exp, 1/x and √x on integers: the definition that the hardware units follow step by step.
+"""Define sin, cos, exp, 1/x and √x on integers. Hardware units follow these definitions step by step.
 
-A plan holds the widths and tables that follow from the two formats; the functions are the arithmetic on them.
+A plan holds the widths and tables that follow from the formats of operand and result. The functions apply a plan.
 """
 
 from __future__ import annotations
@@ -15,50 +15,58 @@ import numpy as np
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, wide
 
 LAST = Arithmetic()
-"""How results enter their format."""
+"""Arithmetic with which results enter their format."""
 LARGEST_SEED_TABLE = 12
-"""Index bits of the largest reciprocal table: 4096 entries are two block RAMs and save a Newton step."""
+"""Index bits of the largest reciprocal table: 4096 entries fill two block RAMs and save a Newton step."""
 
 
 @dataclass(frozen=True)
 class Quadratic:
-    """A function of u in [0, 1), by c0 + d (c1 + d c2) per table segment.
-
-    u has `bits` bits. d: signed offset from the segment's center, in units of 2**-bits.
-    c0, c1, c2: the segment's coefficients, with frac0, frac1, frac2 fraction bits. frac: those of the result.
-    """
+    """A function of u in [0, 1), approximated by c0 + d (c1 + d c2) in each segment of a table."""
 
     bits: int
+    """Bits of u."""
     index_bits: int
+    """Upper bits of u, which select the segment. The remaining bits are d, a signed offset from the segment's
+    center.
+    """
     frac: int
+    """Fraction bits of the result."""
     frac0: int
+    """Fraction bits of c0."""
     frac1: int
+    """Fraction bits of c1."""
     frac2: int
+    """Fraction bits of c2."""
     c0: tuple[int, ...]
+    """Constant coefficient of each segment."""
     c1: tuple[int, ...]
+    """Linear coefficient of each segment, for d in units of 2**-bits."""
     c2: tuple[int, ...]
+    """Quadratic coefficient of each segment."""
 
     @property
     def offset_bits(self) -> int:
+        """Return the bits of the offset d."""
         return self.bits - self.index_bits
 
     @property
     def inner_shift(self) -> int:
-        """From d c2 to the fraction of c1."""
+        """Return the bits to drop from d c2 to align it with c1."""
         return self.frac2 + self.bits - self.frac1
 
     @property
     def outer_frac(self) -> int:
-        """Fraction bits of d (c1 + ...)."""
+        """Return the fraction bits of d (c1 + d c2)."""
         return self.bits + self.frac1
 
     @property
     def outer_shift(self) -> int:
-        """From there to the fraction of the result."""
+        """Return the bits to drop from that product to align it with the result."""
         return self.outer_frac - self.frac
 
     def rounded(self, u: Integers) -> Integers:
-        """The function of u (int64), rounded half up."""
+        """Return the function of u (int64), rounded half up."""
         segment = u >> self.offset_bits
         d = (u & ((1 << self.offset_bits) - 1)) - (1 << (self.offset_bits - 1))
         c0, c1, c2 = (np.array(table, dtype=np.int64)[segment] for table in (self.c0, self.c1, self.c2))
@@ -69,8 +77,10 @@ class Quadratic:
 
 
 def _quadratic(function: Callable[[Any], Any], bits: int, index_bits: int, frac: int) -> Quadratic:
-    """Through Chebyshev points, which errs by f''' h³ / 192 on a segment of width h. u stands for the middle of its
-    cell, so a function that falls as it rises mirrors exactly."""
+    """Return the table of a function from Chebyshev points; its error is f''' h³ / 192 on segments of width h.
+
+    An integer u stands for the center of its cell, so that a function and its mirror image have mirrored tables.
+    """
     frac0 = frac + 3
     frac1 = max(frac0 - index_bits, 2)
     frac2 = max(frac0 - 2 * index_bits, 2)
@@ -91,24 +101,26 @@ def _integers(values: Any, frac: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class SinePlan:
-    """sin of x rad: reduce to a fraction of a turn, fold to a quarter, whose table follows.
-
-    phase = (x · per_radian) >> phase_shift, modulo 2**phase_bits, is the angle in turns.
-    """
+    """Plan for sin x, with x in rad: reduce x to a fraction of a revolution, fold it to a quarter, and use a table."""
 
     per_radian: int
+    """Integer factor: the phase, in revolutions, is (x · per_radian) >> phase_shift, modulo 2**phase_bits."""
     phase_shift: int
+    """Bits to drop from that product."""
     quarter: Quadratic
+    """Table of a quarter of the sine."""
 
     @property
     def phase_bits(self) -> int:
+        """Return the bits of the phase."""
         return self.quarter.bits + 2
 
 
 @lru_cache(maxsize=256)
 def sine_plan(source: Format, to: Format) -> SinePlan:
-    """Tables that are right to half a unit in the last place, before the last rounding: with f = sin(π u / 2),
-    2**index_bits segments make the quadratic's error less than 2**-(frac + 2).
+    """Return the plan of a sine that is correct to half a unit in the last place before the last rounding.
+
+    With f = sin(π u / 2), 2**index_bits segments keep the error of the quadratic below 2**-(frac + 2).
     """
     frac = max(to.frac, 2)
     phase_bits = max(frac + 4, 8)
@@ -122,11 +134,12 @@ def sine_plan(source: Format, to: Format) -> SinePlan:
 
 
 def sine(x: Integers, source: Format, to: Format) -> Rescaled:
+    """Return sin x, rounded."""
     return _sine(x, source, to, 0)
 
 
 def cosine(x: Integers, source: Format, to: Format) -> Rescaled:
-    """cos x = sin(x + a quarter turn)."""
+    """Return cos x as the sine of x plus a quarter of a revolution."""
     return _sine(x, source, to, 1)
 
 
@@ -146,37 +159,40 @@ def _sine(x: Integers, source: Format, to: Format, quarters: int) -> Rescaled:
 
 @dataclass(frozen=True)
 class ExpPlan:
-    """e**x = 2**t: the table of 2**u follows, where u is the fraction of t, and its whole part moves the binary point.
-
-    t = (x · per_unit) >> shift, with as many fraction bits as u has. down: from the table's result at t = 0 to the
-    result's last bit.
-    """
+    """Plan for e**x = 2**t: a table of 2**u for the fraction u of t, shifted by the integer part of t."""
 
     per_unit: int
+    """Integer factor: t is (x · per_unit) >> shift, with the fraction bits of u."""
     shift: int
+    """Bits to drop from that product."""
     power: Quadratic
+    """Table of 2**u."""
     down: int
+    """Bits to drop from the table's value for the result at t = 0."""
 
     def least_down(self, to: Format) -> int:
-        """Bits to drop from 2**u so that the largest results fit."""
+        """Return the bits to drop from 2**u so that the largest results fit."""
         return self.power.frac + 2 - to.width
 
     @property
     def most_down(self) -> int:
-        """Bits to drop beyond which nothing is left."""
+        """Return the number of dropped bits beyond which the result is 0."""
         return self.power.frac + 2
 
 
 def octaves_of_exp(to: Format) -> int:
-    """The size of log₂ of results from which on they are too large, or nothing is left of them."""
+    """Return the magnitude of log₂ of a result from which on it is too large, or rounds to 0."""
     return max(abs(to.width - to.frac), abs(to.frac) + 2)
 
 
 @lru_cache(maxsize=256)
 def exp_plan(source: Format, to: Format) -> ExpPlan:
-    """The table has as many fraction bits as the result has bits. With f = 2**u, of which f''' is 2/3 at most,
-    2**index_bits segments make the quadratic's error less than 2**-(frac + 2). log₂ e has the bits that operands need
-    whose results are neither too large nor nothing."""
+    """Return the plan of an exponential.
+
+    The table has as many fraction bits as the result has bits. With f = 2**u, whose f''' is at most 2/3, 2**index_bits
+    segments keep the error of the quadratic below 2**-(frac + 2). log₂ e has the bits that matter for operands whose
+    results neither overflow nor vanish.
+    """
     frac = max(to.width, 4)
     bits = frac + 4
     spare = min(max(source.width - source.frac - 1, 0), octaves_of_exp(to).bit_length())
@@ -190,7 +206,7 @@ def exp_plan(source: Format, to: Format) -> ExpPlan:
 
 
 def exponential(x: Integers, source: Format, to: Format) -> Rescaled:
-    """e**x, rounded half up; where it is too large 0 with the flag."""
+    """Return e**x, rounded half up; 0 and an overflow flag if it is too large."""
     plan = exp_plan(source, to)
     bits = plan.power.bits
     t = wide(x, source.width + plan.per_unit.bit_length() + 1 + max(-plan.shift, 0)) * plan.per_unit
@@ -205,38 +221,47 @@ def exponential(x: Integers, source: Format, to: Format) -> Rescaled:
 
 @dataclass(frozen=True)
 class ReciprocalPlan:
-    """1/x of a positive x = n 2**-z with the top bit of n set: seed from a table, Newton, shift back.
+    """Plan for 1/x of a positive x = n 2**-z, where the top bit of n is set: seed from a table, Newton steps, shift
+    back.
 
-    seed: by the bits after the top one, 1/n to seed_frac fraction bits, n in [1, 2). steps: (fraction bits of the
-    estimate, of the error e = 1 - n r, of the next estimate r + r e). The last step keeps all its bits, `frac` of them,
-    and rounds once, where the result's last bit will be: the result is (r + r e + half) >> (shift - z).
+    The last step keeps all its bits and rounds once, at the last bit of the result: the result is (r + r e + half) >>
+    (shift - z).
     """
 
     index_bits: int
+    """Bits of n after the top one that select the seed."""
     seed_frac: int
+    """Fraction bits of the seed."""
     seed: tuple[int, ...]
+    """Approximations of 1/n for n in [1, 2)."""
     steps: tuple[tuple[int, int, int], ...]
+    """For each step, the fraction bits of the estimate r, of its error e = 1 - n r, and of the next estimate r + r
+    e.
+    """
     shift: int
+    """Bits to drop from the last sum for z = 0."""
 
     @property
     def frac(self) -> int:
-        """Fraction bits of the last sum."""
+        """Return the fraction bits of the last sum."""
         have, error_frac, _ = self.steps[-1]
         return have + error_frac
 
     def least_down(self, to: Format) -> int:
-        """Bits to drop from the last sum, of which 1/1 is 2**frac, so that the largest results fit."""
+        """Return the bits to drop from the last sum so that the largest results fit; 1/1 is 2**frac there."""
         return self.frac - to.width + 1
 
     @property
     def most_down(self) -> int:
-        """Bits to drop beyond which nothing is left."""
+        """Return the number of dropped bits beyond which the result is 0."""
         return self.frac + 2
 
 
 @lru_cache(maxsize=256)
 def reciprocal_plan(source: Format, to: Format) -> ReciprocalPlan:
-    """The seed is good to index_bits + 1 bits and each Newton step doubles that."""
+    """Return the plan of a reciprocal. The seed is accurate to index_bits + 1 bits, and each Newton step doubles
+    that.
+    """
     frac = to.width + 1
     count = 1 if frac <= 2 * LARGEST_SEED_TABLE + 2 else 2
     index_bits = min(max(math.ceil((frac - 1) / 2**count), 3), source.width - 1, LARGEST_SEED_TABLE)
@@ -253,7 +278,9 @@ def reciprocal_plan(source: Format, to: Format) -> ReciprocalPlan:
 
 
 def reciprocal(x: Integers, source: Format, to: Format) -> Rescaled:
-    """1/x of a positive x, rounded half up; where x is not positive, or the result too large, 0 with the flag."""
+    """Return 1/x of a positive x, rounded half up; 0 and an overflow flag if x is not positive or the result is too
+    large.
+    """
     plan = reciprocal_plan(source, to)
     width = source.width
     zeros = width - _bit_length(np.maximum(x, 1))
@@ -277,18 +304,21 @@ def reciprocal(x: Integers, source: Format, to: Format) -> Rescaled:
 
 
 def _bit_length(size: Integers) -> Any:
+    """Return the number of bits of non-negative integers."""
     if size.dtype == object:
         return np.array([int(v).bit_length() for v in size.ravel()], dtype=np.int64).reshape(size.shape)
     return np.frexp(size.astype(np.float64))[1]
 
 
 def root_shift(source: Format, to: Format) -> int:
-    """Bits by which the operand's integer is moved up. Its root is then the result's integer with a bit below it."""
+    """Return the bits by which the operand of a root is shifted left; its integer root then has one bit below the
+    result.
+    """
     return 2 * to.frac - source.frac + 2
 
 
 def square_root(x: Integers, source: Format, to: Format) -> Rescaled:
-    """√x, rounded half up; where x is negative 0 with the flag."""
+    """Return √x, rounded half up; 0 and an overflow flag if x is negative."""
     shift = root_shift(source, to)
     size = wide(np.maximum(x, 0), source.width + max(shift, 0))
     root = _integer_root(size << shift if shift >= 0 else size >> -shift)
@@ -297,7 +327,7 @@ def square_root(x: Integers, source: Format, to: Format) -> Rescaled:
 
 
 def _integer_root(x: Integers) -> Integers:
-    """The largest integers whose squares are not above x."""
+    """Return the largest integers whose squares are not above x."""
     if x.dtype == object:
         return np.array([math.isqrt(int(v)) for v in x.ravel()], dtype=object).reshape(x.shape)
     root = np.sqrt(x.astype(np.float64)).astype(np.int64)

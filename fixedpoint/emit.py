@@ -1,4 +1,4 @@
-"""One C file that computes a formatted graph on integers, for one state: no floats, no heap, no libraries."""
+"""Write a C file that computes a formatted graph on integers for one state: no floats, no heap, no libraries."""
 
 from __future__ import annotations
 
@@ -24,14 +24,22 @@ from dynagate.native.one_state import OneState
 from dynagate.native.source import kernel_name, wrapped
 
 WITHIN, OUTSIDE = 5, 3
-"""States of the test vector in the region, and at the ends of the inputs' formats."""
+"""States of the test vector in the region, and at the limits of the input formats."""
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def emit_integers(formatted: FormattedGraph, region: Region, known: Mapping[str, str] = NOTHING) -> dict[str, str]:
-    """The C file by its name. region: where the states of its test vector are. known: by output what is proved of its
-    errors, for the comment at the head. Raises NotInCError: the formats need wider types than C has."""
+    """Return the C file by its name.
+
+    Args:
+        formatted: Graph with formats.
+        region: Operating region from which the states of the test vector are drawn.
+        known: Texts on proved errors by output, for the comment at the head.
+
+    Raises:
+        NotInCError: The formats need wider types than C has.
+    """
     writer = _Writer(formatted)
     name = f"{kernel_name(formatted.graph)}_integers"
     file = OneState(formatted.graph, name, "word", "int", writer.slot, writer.slots)
@@ -51,6 +59,7 @@ def emit_integers(formatted: FormattedGraph, region: Region, known: Mapping[str,
 
 
 WIDEST_IS_64 = " * No integer has more than 64 bits.\n */\n"
+"""Comment in a file whose integers have at most 64 bits."""
 NEEDS_128 = """ * It needs a compiler with integers of 128 bits (__int128): {} of {} values have over 62 bits.
  * Formats of up to 31 bits seldom need them.
  */
@@ -58,16 +67,17 @@ NEEDS_128 = """ * It needs a compiler with integers of 128 bits (__int128): {} o
 #error "{} needs a compiler with integers of 128 bits; choose formats of up to 31 bits for this target"
 #endif
 """
+"""Comment in a file that needs 128-bit integers."""
 
 
 def _interface(file: OneState, formatted: FormattedGraph, known: Mapping[str, str], wide: int) -> Iterator[str]:
-    """Yield the comment for callers: the entries, their formats, what is known of errors, and which integers it needs.
+    """Yield the comment for callers: entries, formats, proved errors, and the integer types that the file needs.
 
     Args:
         file: The file.
-        formatted: The graph.
-        known: By output, what is proved of its errors.
-        wide: The number of operations that need 128 bits.
+        formatted: Graph with formats.
+        known: Texts on proved errors, by output.
+        wide: Number of operations that need 128 bits.
     """
 
     def formats(port: Port) -> Iterator[str]:
@@ -87,7 +97,7 @@ def _interface(file: OneState, formatted: FormattedGraph, known: Mapping[str, st
 
 
 class _Writer:
-    """The statements and the tables that they read."""
+    """Statements of the function, and the tables that they read."""
 
     def __init__(self, formatted: FormattedGraph) -> None:
         self.formatted = formatted
@@ -95,17 +105,19 @@ class _Writer:
         self.slot, self.slots = slots_of(formatted.graph, formatted.graph.output_nodes)
         self._tables: dict[tuple[Any, tuple[Format, ...], Format], tuple[int, ExactResult]] = {}
         self.wide = 0
-        """Operations that need integers of 128 bits."""
+        """Number of operations that need integers of 128 bits."""
         nodes = enumerate(formatted.graph.nodes)
         self.statements = [self._statement(i) for i, node in nodes if node.op != "input"]
 
     def tables(self) -> Iterator[str]:
+        """Yield the declarations of tables."""
         for k, exact in self._tables.values():
             text = ", ".join(map(str, exact.plan))
             yield from wrapped(f"static const dg_64 plan_{k}[] = {{{text}}};")
             yield ""
 
     def _statement(self, i: int) -> str:
+        """Return the statement of a node."""
         formatted = self.formatted
         node, to = formatted.graph.nodes[i], formatted.formats[i]
         meaning = FIXED[node.op].meaning
@@ -146,7 +158,7 @@ class _Writer:
         )
 
     def _plan(self, unit: Unit, sources: Sequence[Format], to: Format) -> tuple[int, ExactResult]:
-        """The plan of a unit's operation: its number, and the exact result."""
+        """Return the number of a unit's plan, and its exact result."""
         key = unit.plan, tuple(sources), to
         if key not in self._tables:
             self._tables[key] = len(self._tables), unit.plan(*sources, to)
@@ -154,9 +166,9 @@ class _Writer:
 
 
 def _moved(value: str, bits: int, up: int, sign: int) -> str:
-    """Return C that moves a value up, or cuts its low bits: towards minus infinity in a result where it has this sign.
+    """Return C that shifts a value left, or drops its low bits, towards minus infinity in a result with this sign.
 
-    bits: of the type of the value.
+    bits: bits of the type of the value.
     """
     if up >= 0:
         return f"{value} * ((dg_{bits})1 << {up})" if up else value
@@ -165,10 +177,12 @@ def _moved(value: str, bits: int, up: int, sign: int) -> str:
 
 
 def _literal(value: int) -> str:
+    """Return an integer literal."""
     return f"{value}LL" if value >= 0 else f"({value}LL)"
 
 
 def _function(file: OneState, formatted: FormattedGraph, segments: int) -> Iterator[str]:
+    """Yield the function with its check of inputs."""
     count = len(file.inputs)
     limits = ", ".join(f"{{{formatted.formats[i].lowest}, {formatted.formats[i].highest}}}" for i in file.inputs)
     table = f"static const word limits[{count}][2] = {{{limits}}};"
@@ -183,7 +197,7 @@ def _function(file: OneState, formatted: FormattedGraph, segments: int) -> Itera
 
 
 def _check(file: OneState, formatted: FormattedGraph, region: Region) -> Iterator[str]:
-    """The test vector and a main that compares with it."""
+    """Yield the test vector, and a `main` that compares with it."""
     graph, random, count = file.graph, np.random.default_rng(1), WITHIN + OUTSIDE
     values = quantize_inputs(formatted, region.states(graph, WITHIN, seed=1))
     for i, fmt in ((i, formatted.formats[i]) for i in graph.input_nodes):

@@ -1,4 +1,4 @@
-"""How an exact result enters its format in C, and in which of its types."""
+"""Choose the C type of an exact result, and how the result is rounded into its format."""
 
 from __future__ import annotations
 
@@ -11,28 +11,40 @@ from dynagate.fixedpoint.operations import ExactResult, Formula, Unit
 from dynagate.fixedpoint.operations.row import NotInCError
 
 TYPES = 32, 64, 128
-"""Bits of the integer types in C. Two are left free, one of them for the rounding constant."""
+"""Bits of the integer types in C. Two bits remain free, one of them for the rounding constant."""
 
 
 @dataclass(frozen=True)
 class InputConversion:
-    """How an exact result enters its format: `down` bits are cut. type: bits of the type in C."""
+    """How an exact result is rounded into its format in C."""
 
     type: int
+    """Bits of the C type."""
     down: int
+    """Bits to drop."""
     half: bool
+    """Whether half a unit is added before, to round half up."""
     saturate: bool
+    """Whether results that do not fit saturate."""
 
 
 def types_of(meaning: Formula | Unit) -> tuple[int, ...]:
-    """Return the integer types available for an operation's results, narrowest first; units exist only for the wider
-    ones.
-    """
+    """Return the integer types for an operation's results, narrowest first; units have only the wider ones."""
     return TYPES[1:] if isinstance(meaning, Unit) else TYPES
 
 
 def entering(meaning: Formula | Unit, exact: ExactResult, to: Format, arithmetic: Arithmetic) -> InputConversion:
-    """The result of an operation, `exact` in C. Raises NotInCError: no type is wide enough."""
+    """Return how the result of an operation is rounded into its format.
+
+    Args:
+        meaning: The operation.
+        exact: Its exact result in C.
+        to: Format of the result.
+        arithmetic: Rounding and overflow.
+
+    Raises:
+        NotInCError: No type is wide enough.
+    """
     arithmetic = LAST if isinstance(meaning, Unit) else arithmetic
     down = min(max(exact.frac - to.frac, 0), exact.bits)  # a cut of more bits leaves the same
     for type in types_of(meaning):
@@ -46,14 +58,14 @@ def entering(meaning: Formula | Unit, exact: ExactResult, to: Format, arithmetic
 def without_low_bits(formula: Formula, exact: ExactResult, sources: Sequence[Format], to: Format) -> ExactResult:
     """Return the exact result of a sum or choice without the bits that no rounding reads.
 
-    Only one operand has bits below those of the others. If these bits are cut from it first, towards minus infinity
-    in the result, all rounded results stay the same, and the values on the way are shorter.
+    Only one operand has bits below those of the others. If these bits are first dropped from it, towards minus infinity
+    in the result, all rounded results stay the same, and intermediate values are shorter.
 
     Args:
-        formula: The operation. A product is returned as it is.
+        formula: The operation. A product is returned unchanged.
         exact: Its exact result in the format `to`, from `Formula.in_c`.
-        sources: The formats of the operands.
-        to: The format of the result.
+        sources: Formats of the operands.
+        to: Format of the result.
 
     Returns:
         The result. An operand whose `up` is negative loses that many bits.

@@ -1,8 +1,8 @@
-"""Fixed-point formats and the one definition of rounding and overflow, on integers.
+"""Fixed-point formats, and the only definition of rounding and overflow, on integers.
 
-A value is integer / 2**frac, the integer a two's complement number of `width` bits. Sums and products are taken
-exactly and brought to their result's format once, by `rescale`. Integers are numpy int64 where the exact result is
-known to fit, Python integers (dtype object) where it may not: same code, same result.
+A value is integer / 2**frac, where the integer is a two's complement number of `width` bits. Sums and products are
+exact and are rounded to the format of their result once, by `rescale`. Integers are numpy int64 if the exact result is
+known to fit, else Python integers (dtype object): same code, same result.
 """
 
 from __future__ import annotations
@@ -15,22 +15,28 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 
 Integers = npt.NDArray[Any]
-"""int64, or object holding Python integers."""
+"""Array of int64, or of Python integers with dtype object."""
 
 HALF_UP = "half_up"
+"""Rounding to the nearest integer, halves upwards: ⌊x + ½⌋."""
 FLOOR = "floor"
+"""Rounding downwards."""
 SATURATE = "saturate"
+"""Overflow: the nearest number that fits."""
 WRAP = "wrap"
+"""Overflow: the low bits of the integer."""
 INT64_BITS = 62
-"""Widest exact intermediate kept in int64: one bit is left for the rounding constant."""
+"""Largest number of bits of an exact intermediate value in int64: one bit remains for the rounding constant."""
 
 
 @dataclass(frozen=True, order=True)
 class Format:
-    """width bits in all, sign included; frac of them right of the binary point (may be negative or exceed width)."""
+    """A fixed-point format."""
 
     width: int
+    """Bits in all, with the sign; at least 2."""
     frac: int
+    """Bits right of the binary point; may be negative or exceed the width."""
 
     def __post_init__(self) -> None:
         if self.width < 2:
@@ -38,20 +44,22 @@ class Format:
 
     @property
     def lowest(self) -> int:
+        """Return the smallest integer."""
         return -(1 << (self.width - 1))
 
     @property
     def highest(self) -> int:
+        """Return the largest integer."""
         return (1 << (self.width - 1)) - 1
 
     @property
     def step(self) -> float:
-        """The value of one unit in the last place."""
+        """Return the value of one unit in the last place."""
         return 2.0**-self.frac
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The smallest and largest value."""
+        """Return the smallest and the largest value."""
         return self.lowest * self.step, self.highest * self.step
 
     def __str__(self) -> str:
@@ -60,11 +68,12 @@ class Format:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How exact results become a format's: rounding half_up (⌊x + ½⌋) or floor, overflow wrap or saturate. What does
-    not fit is flagged either way; saturation puts a multiplexer behind every adder."""
+    """How exact results enter a format. Results that do not fit are flagged in any case."""
 
     rounding: str = HALF_UP
+    """HALF_UP or FLOOR."""
     overflow: str = WRAP
+    """WRAP or SATURATE; saturation puts a multiplexer behind every adder."""
 
     def __post_init__(self) -> None:
         if self.rounding not in (HALF_UP, FLOOR):
@@ -74,26 +83,33 @@ class Arithmetic:
 
 
 class Rescaled(NamedTuple):
-    """Integers in the requested format, and which of them did not fit."""
+    """Integers in a format, and which of them did not fit."""
 
     value: Integers
     overflow: npt.NDArray[np.bool_]
 
 
 class FormattedIntegers(NamedTuple):
-    """Integers with the format that they are in."""
+    """Integers with their format."""
 
     value: Integers
     format: Format
 
 
 def wide(value: Integers, bits: int) -> Integers:
-    """The integers in a type that holds exact results of this many bits."""
+    """Return integers in a type that holds exact results of this many bits."""
     return value.astype(object) if bits > INT64_BITS and value.dtype != object else value
 
 
 def rescale(value: Integers, frac: int, to: Format, arithmetic: Arithmetic) -> Rescaled:
-    """Exact integers with `frac` fraction bits, rounded once and brought into `to`."""
+    """Round exact integers into a format.
+
+    Args:
+        value: Exact integers.
+        frac: Fraction bits of the integers.
+        to: Format of the result.
+        arithmetic: Rounding and overflow.
+    """
     shift = frac - to.frac
     if shift > 0:
         # the bit below the last one is added after the shift: half of a large shift, added before it, needs more bits
@@ -114,12 +130,20 @@ def rescale(value: Integers, frac: int, to: Format, arithmetic: Arithmetic) -> R
 
 
 def _shift(value: Integers, count: int) -> int:
-    """Return a shift to the right that numpy defines for this array, with the same result as a shift by `count`."""
+    """Return a right shift that numpy defines for this array, with the same result as a shift by `count`."""
     return count if value.dtype == object else min(count, 63)
 
 
 def quantize(x: npt.ArrayLike, to: Format) -> Rescaled:
-    """Real numbers to the nearest integer of the format (half up), saturated. NaN is refused with ValueError."""
+    """Round real numbers to the nearest integers of a format (half up) and saturate them.
+
+    Args:
+        x: Real numbers, any shape.
+        to: Format of the result.
+
+    Raises:
+        ArgumentError: A number is NaN.
+    """
     scaled = np.ldexp(np.asarray(x, dtype=np.float64), to.frac)
     if np.isnan(scaled).any():
         raise ArgumentError("quantize: the input holds NaN")
@@ -130,8 +154,12 @@ def quantize(x: npt.ArrayLike, to: Format) -> Rescaled:
 
 
 def carried(x: npt.NDArray[Any], number: str | None) -> npt.NDArray[Any]:
-    """Numbers after a stream that carries this type, "float32"; None: as they are. What is too large
-    becomes infinite."""
+    """Return numbers as a stream of this type carries them; numbers that are too large become infinite.
+
+    Args:
+        x: Numbers, any shape.
+        number: "float32", or None for no rounding.
+    """
     if number is None:
         return x
     with np.errstate(over="ignore"):
@@ -139,4 +167,5 @@ def carried(x: npt.NDArray[Any], number: str | None) -> npt.NDArray[Any]:
 
 
 def to_float(value: Integers, fmt: Format) -> npt.NDArray[np.float64]:
+    """Return the values of integers in a format, as float64."""
     return np.ldexp(np.asarray(value, dtype=np.float64), -fmt.frac)

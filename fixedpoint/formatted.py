@@ -1,4 +1,4 @@
-"""Steps of a program with formats: the base of all, and a graph with a format for every node."""
+"""Parts of a program with formats: the base class, and a graph with a format for every node."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from dynagate.graph.steps import Step
 
 
 class Formatted(ABC):
-    """A step of a program with formats: a graph, or a loop of graphs."""
+    """A part of a program with formats: a graph, a loop or a scan."""
 
     @property
     @abstractmethod
     def step(self) -> Step:
-        """The step without formats."""
+        """Return the part without formats."""
 
     @property
     def kind(self) -> str:
-        """The key of the step's row in tables by kind."""
+        """Return the key of the part in tables by kind."""
         return self.step.kind
 
     @property
     def as_graph(self) -> FormattedGraph | None:
-        """The step itself if it is a graph, else None."""
+        """Return the part if it is a graph, else None."""
         return None
 
     @property
     def carry(self) -> Mapping[str, str]:
-        """Results of an iteration -> the inputs that they are in the next one, if these come from outside at first."""
+        """Return, by result of an iteration, the input of the next one whose first value comes from outside."""
         return {}
 
     if TYPE_CHECKING:  # a field or a property of the classes
@@ -49,28 +49,29 @@ class Formatted(ABC):
         """Yield the graphs at every depth, in order."""
 
     def loops(self) -> Iterator[Any]:
-        """Yield the step if it is a loop, then the loops in it at every depth, in order."""
+        """Yield the part if it is a loop, then the loops in it at every depth, in order."""
         return iter(())
 
     @abstractmethod
     def mapped(self, change: Callable[[FormattedGraph], FormattedGraph]) -> Formatted:
-        """Return the step with another graph for each graph in it."""
+        """Return the part with each graph replaced by another."""
 
 
 @dataclass(frozen=True)
 class FormattedGraph(Formatted):
-    """A graph whose every node has a format. What the integers mean is `fixedpoint.models.evaluate`; hardware equals
-    it.
-
-    constants: node id -> the integer and format of its constant. bounds: node id of an input -> the values (low,
-    high) that the formats were chosen for.
+    """A graph with a format for every node. `models.evaluate` defines its integers, which hardware reproduces
+    exactly.
     """
 
     graph: Graph
     formats: tuple[Format, ...]
+    """Format of each node."""
     constants: Mapping[int, tuple[int, Format]]
+    """Integer and format of each constant, by node."""
     bounds: Mapping[int, tuple[float, float]]
+    """Smallest and largest value that the format of an input was chosen for, by node."""
     arithmetic: Arithmetic
+    """Rounding and overflow."""
 
     @property
     def step(self) -> Graph:
@@ -88,14 +89,16 @@ class FormattedGraph(Formatted):
 
     @cached_property
     def encodings(self) -> dict[bool, Any]:
-        """Return the cache of encodings that `fixedpoint.models.in_c` made of this graph; the key says whether all
-        nodes are results.
+        """Return the cache of encodings that `models.in_c` made of this graph; the key is whether all nodes are
+        results.
         """
         return {}
 
     def operand_formats(self, node: int) -> list[Format]:
-        """The formats of a node's operands, its constant's last. The constant of a shift moves its operand's binary
-        point."""
+        """Return the formats of a node's operands, that of its constant last.
+
+        The constant of a shift moves the binary point of its operand instead.
+        """
         formats = [self.formats[a] for a in self.graph.nodes[node].args]
         if node in self.constants:
             constant, fmt = self.constants[node]
@@ -107,9 +110,11 @@ class FormattedGraph(Formatted):
     def of_part(
         self, part: FunctionPart, limits: Mapping[str, Sequence[tuple[float, float]]] | None = None
     ) -> FormattedGraph:
-        """Return the subgraph that serves one function of a combined graph, as `graph.parts.part_graph` cuts it.
+        """Return the part of a combined graph that computes one function, as `graph.parts.part_graph` cuts it.
 
-        limits: (low, high) for each entry of an input, by name, inside the bounds of this graph.
+        Args:
+            part: The function.
+            limits: Smallest and largest value of each entry of an input, by name, inside the bounds of this graph.
         """
         graph, kept = part_graph(self.graph, part), needed(self.graph, part)
         place = {i: k for k, i in enumerate(kept)}
@@ -125,7 +130,11 @@ class FormattedGraph(Formatted):
         ).check()
 
     def check(self) -> FormattedGraph:
-        """Returns itself. Raises GraphError where a format or a constant is missing or cannot hold what it must."""
+        """Return the graph if its formats are consistent.
+
+        Raises:
+            GraphError: A format or a constant is missing or cannot hold its values.
+        """
         for fault in self._faults():
             raise GraphError(f"formats of '{self.graph.name}': {fault}")
         return self

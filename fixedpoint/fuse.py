@@ -1,10 +1,11 @@
-"""Products and sums as multiply-adds of one word: what a processor of few units computes.
+"""Convert a formatted graph to multiply-adds of one word length, for a processor.
 
-A product that only one sum reads becomes one operation with it, r = ± a b ± c, exact, rescaled once. Signs and powers
-of two cost nothing: a minus goes to the readers, a power of two moves a binary point. Every factor and term that the
-robot fixes becomes a constant of its own, because a processor reads it as it reads other values.
+A product that only one sum reads is merged with it: r = ± a b ± c, exact, rounded once. Signs and powers of two are
+free:
+readers apply a minus sign, and a power of two moves a binary point. Factors and terms that the robot fixes become
+constants, which a processor reads like other values.
 
-The result is a formatted graph like any other, so its integers define what the processor computes.
+The result is a formatted graph, whose integers define what the processor computes.
 """
 
 from __future__ import annotations
@@ -22,23 +23,25 @@ from dynagate.graph.graph import Node
 from dynagate.graph.ops import OPS, PRODUCTS, SUMS, TRIG
 
 MOST_SHIFT = 31
-"""Bits by which an addend is moved up before the sum, and by which the sum is moved down: 5 bits say how many."""
+"""Largest shift of an addend before the sum, and of the sum after it, in bits: a shift amount has 5 bits."""
 FEWEST_ANGLE_BITS = 3
-"""Integer bits that an angle has at least, so that robots share a sine: ±8 rad."""
+"""Smallest number of integer bits of an angle, so that robots share a sine unit: ±8 rad."""
 NOISE_WHOLE = philox.WIDTH - 1 - philox.FRAC
 """Integer bits of random numbers."""
 EXPONENT = Format(16, 0)
+"""Format of the exponent of a shift."""
 SIGNS = {(1, 1): ("multiply_add", 1), (1, -1): ("multiply_sub", 1), (-1, 1): ("sub_multiply", 1)}
+"""Operation, and sign of the value that it stores, by the signs of product and addend."""
 SIGNS[-1, -1] = ("multiply_add", -1)
 """Signs of product and addend -> the operation, and the sign of what it stores."""
 
 
 class FuseError(Error, ValueError):
-    """A graph that cannot be brought into one word; the text names the node."""
+    """A graph cannot be converted to one word length; the text names the node."""
 
 
 def angle_format(formatted: FormattedGraph, word: int) -> Format:
-    """The format that all operands of sines have: as many integer bits as the largest needs."""
+    """Return the format of the operands of all sines: as many integer bits as the largest needs."""
     graph, formats = formatted.graph, formatted.formats
     angles = [formats[node.args[0]] for node in graph.nodes if node.op in TRIG]
     whole = max((fmt.width - 1 - fmt.frac for fmt in angles), default=0)
@@ -46,7 +49,7 @@ def angle_format(formatted: FormattedGraph, word: int) -> Format:
 
 
 def exponential_formats(formatted: FormattedGraph, word: int) -> tuple[Format, Format]:
-    """Return one format for all operands of exponentials and one for all exponentials."""
+    """Return one format for the operands of all exponentials, and one for their results."""
     nodes, formats = formatted.graph.nodes, formatted.formats
     results = [i for i, node in enumerate(nodes) if node.op == "exp"]
     whole = [
@@ -58,7 +61,7 @@ def exponential_formats(formatted: FormattedGraph, word: int) -> tuple[Format, F
 
 
 def root_frac(source: Format) -> int:
-    """The fraction bits of a root of an operand with these formats: one shift, word + 1, serves all roots."""
+    """Return the fraction bits of a root of an operand in this format; one shift, word + 1, serves all roots."""
     return (source.width + 1 + source.frac - 2) // 2
 
 
@@ -68,13 +71,19 @@ def fused(
     exponential: tuple[Format, Format] | None = None,
     word: int | None = None,
 ) -> FormattedGraph:
-    """The graph in multiply-adds, every format of one word: the widest that it had unless given.
+    """Convert a graph to multiply-adds of one word length.
 
-    Binary points stay, but for angles, which have `angle_format`, and for roots and their operands. What was narrower
-    has more room before its binary point. An addend whose binary point is too far from the product's keeps the pair
-    apart. angle: of all operands of sines; `angle_format` unless given. exponential: of the operands of
-    exponentials, and of their results; `exponential_formats` unless given.
-    Raises ValueError: the arithmetic is not the processor's.
+    Binary points stay, except those of angles, which have `angle_format`, and of roots and their operands. Narrower
+    values get more integer bits. An addend whose binary point is too far from the product's stays separate.
+
+    Args:
+        formatted: Graph with formats.
+        angle: Format of the operands of all sines; `angle_format` unless given.
+        exponential: Formats of the operands and results of all exponentials; `exponential_formats` unless given.
+        word: Word length in bits; that of the widest node unless given.
+
+    Raises:
+        ArgumentError: The arithmetic is not the processor's.
     """
     if formatted.arithmetic.rounding != HALF_UP:
         raise ArgumentError(f"{formatted.arithmetic} on a processor; expected {Arithmetic()}: it rounds no other way")
@@ -84,32 +93,40 @@ def fused(
 
 
 class _Term(NamedTuple):
-    """An operand of a sum: sign times a node of the old graph times 2**exponent; node -1 for an integer with frac, the
-    rounded one of a real value."""
+    """An operand of a sum: sign · value of a node of the old graph · 2**exponent."""
 
     sign: int
     node: int
+    """Node of the old graph; -1 for a constant."""
     exponent: int = 0
     integer: int = 0
+    """Constant, rounded."""
     frac: int = 0
+    """Fraction bits of the constant."""
     value: float = 0.0
+    """Exact constant."""
 
 
 class _Product(NamedTuple):
-    """sign · a · b, nodes of the new graph; b None for a constant factor: integer, value and the bits that it may move
-    up, its room. frac: of the product."""
+    """A product sign · a · b."""
 
     sign: int
     a: int
+    """Node of the new graph."""
     b: int | None
+    """Node of the new graph; None for a constant factor."""
     frac: int
+    """Fraction bits of the product."""
     integer: int = 0
+    """Constant factor, rounded."""
     room: int = 0
+    """Bits by which the constant can be shifted left."""
     value: float = 0.0
+    """Exact constant factor."""
 
 
 class _Fuser:
-    """nodes, formats, constants: of the new graph. place: old node -> new node and the sign of what it stores."""
+    """Builds the new graph. place: new node and sign of its value, by old node."""
 
     def __init__(self, formatted: FormattedGraph, word: int, angle: Format, exponential: tuple[Format, Format]) -> None:
         self.old, self.source = formatted.graph, formatted
@@ -130,6 +147,7 @@ class _Fuser:
         self._angles = {a for a in angles if self.old.nodes[a].op == "input"}
 
     def graph(self) -> FormattedGraph:
+        """Return the new graph."""
         for i, node in enumerate(self.old.nodes):
             if node.op in PRODUCTS:
                 if self._reader[i] is None:
@@ -141,7 +159,7 @@ class _Fuser:
         outputs = tuple(replace(port, nodes=tuple(self._positive(i) for i in port.nodes)) for port in self.old.outputs)
         inputs = tuple(replace(port, nodes=tuple(self.place[i][0] for i in port.nodes)) for port in self.old.inputs)
         whole = replace(self.old, nodes=tuple(self.nodes), inputs=inputs, outputs=outputs)
-        # a pair that stays apart may leave moved operands behind
+        # a product and a sum that were not merged may leave unread shifted operands
         kept = {i: k for k, i in enumerate(whole.reaching((*whole.input_nodes, *whole.output_nodes)))}
         return FormattedGraph(
             whole.numbered(kept).check(),
@@ -151,16 +169,17 @@ class _Fuser:
             self.source.arithmetic,
         ).check()
 
-    # what the old graph says
+    # properties of the old graph
 
     def _depths(self) -> list[int]:
+        """Return the latency from the inputs to each old node, in cycles of the operations' table."""
         depth: list[int] = []
         for node in self.old.nodes:
             depth.append(OPS[node.op].cycles + max((depth[a] for a in node.args), default=0))
         return depth
 
     def _root(self, i: int, sign: int = 1) -> _Term:
-        """A node through minus signs and moved binary points."""
+        """Return a node as a term, through minus signs and shifts."""
         exponent = 0
         while (node := self.old.nodes[i]).op in ("neg", "shift"):
             if node.op == "neg":
@@ -183,11 +202,13 @@ class _Fuser:
     # new nodes
 
     def _new(self, op: str, args: Iterable[int], frac: int, name: str, constant: float | None = None) -> int:
+        """Add a node to the new graph."""
         self.nodes.append(Node(op, tuple(args), constant, unique(name, self._taken)))
         self.formats.append(Format(self.word, frac))
         return len(self.nodes) - 1
 
     def _const(self, integer: int, frac: int, value: float) -> int:
+        """Return the node of a constant; equal constants share a node."""
         key = "const", integer, frac, value
         if key not in self._known:
             self._known[key] = i = self._new("const", (), frac, "constant", value)
@@ -195,6 +216,7 @@ class _Fuser:
         return self._known[key]
 
     def _shifted(self, i: int, exponent: int) -> int:
+        """Return the node times 2**exponent."""
         if not exponent:
             return i
         key = "shift", i, exponent
@@ -205,7 +227,7 @@ class _Fuser:
         return self._known[key]
 
     def _coarser(self, i: int, frac: int) -> int:
-        """The node with fewer fraction bits."""
+        """Return the node with fewer fraction bits."""
         while self.formats[i].frac > frac:
             here = max(frac, self.formats[i].frac - MOST_SHIFT)
             key = "coarser", i, here
@@ -215,7 +237,7 @@ class _Fuser:
         return i
 
     def _exactly(self, i: int, frac: int) -> int:
-        """The node with this many fraction bits, which a unit of all nodes of its kind asks for."""
+        """Return the node with this many fraction bits, for a unit that expects them."""
         i = self._coarser(i, frac)
         if (more := frac - self.formats[i].frac) > 0:
             key = "exactly", i, frac
@@ -226,14 +248,14 @@ class _Fuser:
         return i
 
     def _signed(self, term: _Term) -> tuple[int, int]:
-        """The new node of a term and the sign of the term relative to the stored value."""
+        """Return the new node of a term, and the sign of the term relative to the stored value."""
         if term.node not in self.place:
-            self._emit_product(term.node)  # one whose sum has no room for it
+            self._emit_product(term.node)  # a product that could not be merged with its sum
         i, stored = self.place[term.node]
         return self._shifted(i, term.exponent), term.sign * stored
 
     def _positive(self, i: int) -> int:
-        """The new node that holds an old node's value, sign included."""
+        """Return the new node that holds an old node's value, sign included."""
         new, sign = self._signed(self._root(i))
         if sign > 0:
             return new
@@ -245,6 +267,7 @@ class _Fuser:
     # operations
 
     def _emit_other(self, i: int, node: Node) -> None:
+        """Add an operation that is neither a product nor a sum."""
         frac = self.source.formats[i].frac
         if node.op == "const":
             self.place[i] = self._const(*_fitted(*self._constant(i), self.word), float(node.constant or 0.0)), 1
@@ -276,17 +299,18 @@ class _Fuser:
         self.place[i] = self._new(op, args, frac, node.name), 1
 
     def _constant(self, i: int) -> tuple[int, int]:
+        """Return integer and fraction bits of an old node's constant."""
         integer, fmt = self.source.constants[i]
         return integer, fmt.frac
 
     def _near(self, args: list[int], frac: int) -> list[int]:
-        """Operands of a sum, none with more fraction bits than the shifts between them and the result allow."""
+        """Return the operands of a sum, none with more fraction bits than the shifts allow."""
         args = [self._coarser(a, frac + MOST_SHIFT) for a in args]
         coarsest = min(self.formats[a].frac for a in args)
         return [self._coarser(a, coarsest + MOST_SHIFT) for a in args]
 
     def _product(self, i: int, exponent: int = 0) -> _Product:
-        """Return the product of a node of the old graph times 2**exponent."""
+        """Return the product of an old node, times 2**exponent."""
         node = self.old.nodes[i]
         a, sign = self._signed(self._root(node.args[0]))
         if node.op == "mul":
@@ -300,12 +324,14 @@ class _Fuser:
         return _Product(-sign if integer < 0 else sign, a, None, frac, odd, room, value)
 
     def _factors(self, product: _Product, up: int) -> tuple[int, int]:
+        """Return the new nodes of a product's factors; `up` shifts a constant factor left."""
         if product.b is not None:
             return product.a, product.b
         frac = product.frac - self.formats[product.a].frac + up
         return product.a, self._const(product.integer << up, frac, product.value)
 
     def _emit_product(self, i: int) -> None:
+        """Add a product on its own."""
         product, name = self._product(i), self.old.nodes[i].name
         frac = self.source.formats[i].frac
         up = min(max(frac - product.frac, 0), product.room)
@@ -321,6 +347,7 @@ class _Fuser:
             self.place[i] = self._new("mul", args, frac, name), product.sign
 
     def _terms(self, i: int) -> list[_Term]:
+        """Return the operands of a sum."""
         node = self.old.nodes[i]
         signs = (1, -1 if node.op == "sub" else 1)
         terms = [self._root(a, sign) for a, sign in zip(node.args, signs, strict=False)]
@@ -332,6 +359,7 @@ class _Fuser:
         return terms
 
     def _emit_sum(self, i: int) -> None:
+        """Add a sum, merged with a product if one fits."""
         terms = self._terms(i)
         fusing = [k for k, term in enumerate(terms) if term.node >= 0 and self._reader.get(term.node) == i]
         for k in sorted(fusing, key=lambda k: -self._depth[terms[k].node]):
@@ -340,7 +368,7 @@ class _Fuser:
         self._add(i, terms)
 
     def _frac(self, term: _Term) -> int:
-        """Fraction bits of a term, which may be a product that is not there yet."""
+        """Return the fraction bits of a term, which may be a product that is not added yet."""
         if term.node < 0:
             return term.frac
         if term.node in self.place:
@@ -348,7 +376,7 @@ class _Fuser:
         return self.source.formats[term.node].frac - term.exponent
 
     def _fuse(self, i: int, factor: _Term, addend: _Term) -> bool:
-        """The sum at i as one operation with the product that is one of its terms, if its shifts allow it."""
+        """Add the sum at node i merged with a product, if the shifts allow it; return whether they do."""
         product, frac = self._product(factor.node, factor.exponent), self.source.formats[i].frac
         for up in range(product.room + 1):
             down, left = product.frac + up - frac, product.frac + up - self._frac(addend)
@@ -371,7 +399,7 @@ class _Fuser:
         return True
 
     def _add(self, i: int, terms: list[_Term]) -> None:
-        """Add the sum at node i."""
+        """Add the sum at node i without a product."""
         frac = self.source.formats[i].frac
         parts = [self._signed(term) for term in terms if term.node >= 0]
         if len(parts) < len(terms):
@@ -388,14 +416,14 @@ class _Fuser:
             self.place[i] = self._new("sub", args, frac, self.old.nodes[i].name), 1
 
     def _beside(self, term: _Term, frac: int) -> tuple[int, int]:
-        """A constant whose binary point is within reach of an operand's with `frac` fraction bits."""
+        """Return a constant whose binary point is near enough to that of an operand with `frac` fraction bits."""
         up = min(max(frac - MOST_SHIFT - term.frac, 0), self.word - 1 - term.integer.bit_length())
         down = max(term.frac - frac - MOST_SHIFT, 0)
         return (term.integer << up) + ((1 << down) >> 1) >> down, term.frac + up - down
 
 
 def _odd(integer: int, frac: int) -> tuple[int, int]:
-    """The same number without trailing zeros."""
+    """Return the same number without trailing zeros."""
     if not integer:
         return 0, 0
     zeros = (integer & -integer).bit_length() - 1
@@ -403,7 +431,7 @@ def _odd(integer: int, frac: int) -> tuple[int, int]:
 
 
 def _fitted(integer: int, frac: int, word: int) -> tuple[int, int]:
-    """The same number, rounded where it has more bits than the word."""
+    """Return the same number, rounded if it has more bits than the word."""
     over = max(abs(integer).bit_length() - (word - 1), 0)
     if over and (abs(integer) + (1 << over >> 1) >> over).bit_length() > word - 1:
         over += 1

@@ -1,8 +1,8 @@
-"""1/x on integers where the two formats leave x few octaves: a table of short polynomials, no normalization.
+"""1/x on integers for operands that span few octaves: a table of short polynomials without normalization.
 
-The operand's format bounds x above, the result's format bounds 1/x and so x below. Between the two lie `octaves` of x.
-A Newton step needs a seed of half the result's bits, which is a normalized operand's affair; a segment of the table
-instead has the line, or the parabola, that is near 1/x in it.
+The format of the operand bounds x above; the format of the result bounds 1/x, and so x below. Between the two lie a few
+octaves of x. A Newton step needs a seed with half the result's bits, and so a normalized operand. A segment of the
+table instead holds the line, or the parabola, that approximates 1/x in it.
 
 Segments grow with x: within a window of two octaves all have one width, since the error falls with x.
 """
@@ -17,83 +17,91 @@ import numpy.typing as npt
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, wide
 
 LARGEST_TABLE = 1 << 17
-"""Bits of the largest table: four block RAMs of 36 Kbit, less what their widths waste."""
+"""Bits of the largest table: four block RAMs of 36 Kbit, minus what their widths waste."""
 LONGEST_FACTORS = 18, 27
-"""Bits of the two factors of a product within one multiplier block."""
+"""Bits of the two factors of a product in one multiplier block."""
 TABULATED_OCTAVES = 8
-"""Octaves of the operand at which there are tables for words of 20 bits."""
+"""Octaves of the operand up to which tables exist for words of 20 bits."""
 SPARE_BITS = 3
 """Fraction bits of a segment's value beyond the result's."""
 
 FEWEST_INDEX_BITS = 2
-"""Smallest number of index bits of a window: two halves of three octaves at least, so that no segment begins at
+"""Smallest number of index bits of a window: at least two halves of three octaves, so that no segment begins at
 zero.
 """
 
 
 @dataclass(frozen=True)
 class Window:
-    """Segments of one width. x of the window has `bits` bits without leading zeros, or one less. A segment holds
-    2**offset_bits operands and `first` is its address, if its index were zero."""
+    """Segments of one width."""
 
     bits: int
+    """Bits of x in the window without leading zeros; x may have one bit less."""
     offset_bits: int
+    """Lower bits of x: a segment holds 2**offset_bits operands."""
     first: int
+    """Address of the segment with index zero."""
 
     @property
     def index_bits(self) -> int:
+        """Return the bits that select a segment of the window."""
         return self.bits - self.offset_bits
 
 
 @dataclass(frozen=True)
 class TablePlan:
-    """y = c0 + d c1, or c0 + d (c1 + d c2), where d is the signed offset from the center of a segment.
-
-    least: the least operand whose result fits. windows: the smallest operands' first. coefficients: c0, c1 (, c2), each
-    (segments,). c1 and c2 have frac1 and frac2 bits below the result's last one, c0 has SPARE_BITS, half a unit for the
-    last rounding included.
-    """
+    """Table for y = c0 + d c1, or c0 + d (c1 + d c2), with the signed offset d from the center of a segment."""
 
     least: int
+    """Smallest operand whose result fits."""
     windows: tuple[Window, ...]
+    """Windows, that of the smallest operands first."""
     coefficients: tuple[tuple[int, ...], ...]
+    """Coefficients c0, c1 and possibly c2, (segments,) each. c0 includes half a unit for the last rounding."""
     frac1: int
+    """Bits of c1 below the last bit of the result."""
     frac2: int
+    """Bits of c2 below the last bit of the result."""
 
     @property
     def degree(self) -> int:
+        """Return the degree of the polynomials."""
         return len(self.coefficients) - 1
 
     @property
     def offset_width(self) -> int:
-        """Bits of d."""
+        """Return the bits of d."""
         return self.windows[-1].offset_bits
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Bits of each coefficient, signed."""
+        """Return the bits of each coefficient, with sign."""
         return tuple(max(c.bit_length() for c in column) + 1 for column in self.coefficients)
 
     @property
     def bits(self) -> int:
+        """Return the bits of the table."""
         return sum(self.widths) * len(self.coefficients[0])
 
     @property
     def inner_shift(self) -> int:
-        """From d c2 to the fraction of c1."""
+        """Return the bits to drop from d c2 to align it with c1."""
         return self.frac2 - self.frac1
 
     @property
     def slope_width(self) -> int:
-        """Bits of what d is multiplied with at last: c1, or c1 + d c2, which may need one bit more."""
+        """Return the bits of the last factor of d: c1, or c1 + d c2, which may need one bit more."""
         return self.widths[1] + self.degree - 1
 
 
 @lru_cache(maxsize=256)
 def table_plan(source_width: int, to_width: int, point: int) -> TablePlan | None:
-    """The shortest polynomials whose table is no larger than LARGEST_TABLE; None where there are none.
+    """Return the shortest polynomials whose table is not larger than LARGEST_TABLE; None if no table is small enough.
 
-    point: the fraction bits of operand and result together, so that 1/x of the integers is 2**point / x.
+    Args:
+        source_width: Bits of the operand.
+        to_width: Bits of the result.
+        point: Fraction bits of operand and result together: 1/x of the integers is 2**point / x.
     """
     least = (1 << (point + 1)) // ((1 << to_width) - 1) + 1 if point >= 0 else 1
     first_bit = least.bit_length() - 1
@@ -112,9 +120,9 @@ def table_plan(source_width: int, to_width: int, point: int) -> TablePlan | None
 
 
 def _windows(degree: int, first_bit: int, last_bit: int, point: int) -> tuple[Window, ...]:
-    """Windows of two octaves, in which polynomials through Chebyshev points err by a quarter of a unit at most.
+    """Return windows of two octaves in which polynomials through Chebyshev points err by at most a quarter of a unit.
 
-    Through n = degree + 1 points of a segment of width h about x they err by 2 (h/4)**n 2**point / x**(n + 1).
+    With n = degree + 1 points in a segment of width h around x, the error is 2 (h/4)**n 2**point / x**(n + 1).
     """
     n = degree + 1
     windows: list[Window] = []
@@ -131,6 +139,7 @@ def _windows(degree: int, first_bit: int, last_bit: int, point: int) -> tuple[Wi
 
 
 def _filled(degree: int, windows: tuple[Window, ...], least: int, point: int) -> TablePlan:
+    """Return the plan with the coefficients of all segments."""
     entries = windows[-1].first + (1 << windows[-1].index_bits)
     columns = np.zeros((degree + 1, entries))
     offset_bits = windows[-1].offset_bits
@@ -148,8 +157,10 @@ def _filled(degree: int, windows: tuple[Window, ...], least: int, point: int) ->
 
 
 def _polynomials(degree: int, segments: npt.NDArray[np.int64], offset_bits: int, point: int) -> npt.NDArray[np.float64]:
-    """Coefficients (degree + 1, segments) of the polynomials in d that equal 2**point / x at Chebyshev points of each
-    segment. With two operands a segment they are the points."""
+    """Return the coefficients (degree + 1, segments) of polynomials in d that equal 2**point / x at Chebyshev points.
+
+    In a segment with two operands, these are the points.
+    """
     half = (2.0**offset_bits - 1.0) / 2.0  # d runs from -half - 1/2 to half - 1/2
     if offset_bits == 1:
         degree_here, nodes = 1, np.array([-1.0, 0.0])
@@ -164,7 +175,7 @@ def _polynomials(degree: int, segments: npt.NDArray[np.int64], offset_bits: int,
 
 
 def tabulated(x: Integers, plan: TablePlan, source: Format, to: Format) -> Rescaled:
-    """1/x, within 0.9 of a unit; the flag where x is not positive or the result does not fit."""
+    """Return 1/x, accurate to 0.9 of a unit; an overflow flag if x is not positive or the result does not fit."""
     n = np.asarray(x, dtype=np.int64) & ((1 << (source.width - 1)) - 1)
     address, d = np.zeros_like(n), np.zeros_like(n)
     for k, window in enumerate(plan.windows):

@@ -1,7 +1,6 @@
-"""How far sin, cos, exp, √ and 1/x on integers can be from the real function of the same operand, by their definitions.
+"""Bound the errors of sin, cos, exp, √ and 1/x on integers against the real functions of the same operand.
 
-Each bound is the sum of what a unit does to its operand, step by step: `elementary.py` and `tabulated.py` hold the
-steps. The last rounding is in it.
+Each bound adds up the errors of the steps in `elementary.py` and `tabulated.py`, including the last rounding.
 """
 
 from __future__ import annotations
@@ -13,11 +12,14 @@ from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.tabulated import table_plan
 
 SOLVED = 2.0**-40
-"""Above the error, relative to the largest value, with which float64 finds the coefficients of the tables."""
+"""Error of the tables' coefficients relative to the largest value, above that of float64."""
 
 TABULATED = 1.0 + 2.0**-8
-"""Units that the table of 1/x errs by at most: 1/4 by its polynomials, 1/16 each by three coefficients and the inner
-product, 1/2 by the last rounding, and a little by float64."""
+"""Largest error of the table of 1/x, in units of the last place.
+
+It is 1/4 by the polynomials, 1/16 each by three coefficients and the inner product, 1/2 by the last rounding, and a
+little by float64.
+"""
 
 
 def sine_error(source: Format, to: Format, largest: float) -> float:
@@ -37,7 +39,7 @@ def sine_error(source: Format, to: Format, largest: float) -> float:
 
 
 def _quadratic_error(plan: Quadratic, third: float) -> float:
-    """third: the largest third derivative."""
+    """Return a bound on the error of a quadratic table. third: largest third derivative of the function."""
     h = 2.0**-plan.index_bits
     half0, half1, half2 = (2.0 ** -(frac + 1) for frac in (plan.frac0, plan.frac1, plan.frac2))
     coefficients = half0 + h / 2.0 * half1 + h * h / 4.0 * half2
@@ -46,9 +48,14 @@ def _quadratic_error(plan: Quadratic, third: float) -> float:
 
 
 def exp_error(source: Format, to: Format, largest: float) -> float:
-    """largest: of the result, of which all errors but the last are a part.
+    """Return a bound on the error of an exponential.
 
-    t is cut to its fraction bits and log₂ e rounded; an operand's size counts up to where nothing is left of results.
+    t is cut to its fraction bits, and log₂ e is rounded. Operands count up to the size at which results vanish.
+
+    Args:
+        source: Format of the operand.
+        to: Format of the result.
+        largest: Largest result; all errors but the last scale with it.
     """
     plan = exp_plan(source, to)
     size = min(math.ldexp(1.0, source.width - 1 - source.frac), octaves_of_exp(to) * math.log(2.0))
@@ -59,7 +66,7 @@ def exp_error(source: Format, to: Format, largest: float) -> float:
 
 
 def root_error(source: Format, to: Format, largest: float) -> float:
-    """The root is exact until it is rounded."""
+    """Return a bound on the error of a root, which is exact until it is rounded."""
     return to.step / 2.0
 
 
@@ -71,10 +78,15 @@ def reciprocal_error(source: Format, to: Format, largest: float) -> float:
 
 
 def newton_error(source: Format, to: Format, largest: float) -> float:
-    """largest: of the result, by whose size Newton's steps err.
+    """Return a bound on the error of a reciprocal by Newton's method.
 
     With n in [1, 2), a seed r and e = 1 - n r, r + r e is (1 - e²) / n. e is cut to its fraction bits, and so is every
-    result but the last, which is rounded where the format's last bit is.
+    result but the last, which is rounded at the last bit of the format.
+
+    Args:
+        source: Format of the operand.
+        to: Format of the result.
+        largest: Largest result; the errors of Newton steps scale with it.
     """
     plan = reciprocal_plan(source, to)
     error = 2.0 ** -(plan.index_bits + 1) + 2.0**-plan.seed_frac  # half a segment, and twice the seed's rounding

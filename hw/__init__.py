@@ -1,6 +1,7 @@
-"""Hardware: scheduling and binding in plain Python, arithmetic units and datapath in Amaranth.
+"""Hardware: number formats, schedules, arithmetic units, datapaths and programs.
 
-The names below are what a user of number formats and of simulations needs. They are imported when they are first used.
+Scheduling is plain Python; gateware is written in Amaranth. The names below are for users of number formats and
+simulations. They are imported at first use.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ _PLACES = {
     "dynagate.sim.compare": ("first_difference",),
     "dynagate.sim.waveform": ("write_vcd",),
 }
+"""Public names of each module."""
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
+"""Module of each public name."""
 
 __all__ = [
     "Arithmetic",

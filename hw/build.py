@@ -1,4 +1,4 @@
-"""Robot + function -> a folder with the Verilog of the datapath and design.json, kept by content hash."""
+"""Build a design: a folder with the Verilog of a datapath, its benches and its record, found again by content hash."""
 
 from __future__ import annotations
 
@@ -67,15 +67,19 @@ if TYPE_CHECKING:
     from dynagate.hw.rtl.shell import Shell
 
 TOP = "datapath"
+"""Name of the Verilog module of a datapath."""
 SHELL_TOP = "accelerator"
+"""Name of the Verilog module of the AXI shell."""
 RING_TOP = "rollout"
+"""Name of the Verilog module of the ring."""
 ALONE_ON = "vcu118"
-"""The board whose device and clock `ooc.tcl` has in the folder of a design that is for no board."""
+"""Board whose device and clock `ooc.tcl` uses in the folder of a design without a board."""
 WIDEST_STREAM = 65000
-"""Bits of a payload: a cell of Amaranth's netlists has fewer than 2¹⁶, and control takes some."""
+"""Largest number of bits of a payload: a cell of Amaranth's netlists has fewer than 2¹⁶ bits, and control takes some.
+"""
 
 Planner = Callable[[FormattedGraph], Plan]
-"""A plan of formats, at an interval of its own choice."""
+"""Function that plans a formatted graph at an interval of its choice."""
 
 
 def _check_function(function: str | Sequence[str]) -> None:
@@ -191,7 +195,11 @@ def build(
 def _shorthands(
     word: int | None, policy: Policy | None, error: float | None, goal: Goal | None
 ) -> tuple[Policy | None, Goal | None]:
-    """Policy and goal, of which a number may be given instead. Raises ValueError: both are given, or both numbers."""
+    """Return the policy and the goal, of which a number may be given instead.
+
+    Raises:
+        ArgumentError: A number and the object are both given, or both numbers.
+    """
     for name, number, other in (("word", word, policy), ("error", error, goal)):
         if number is not None and other is not None:
             raise ArgumentError(f"{name}={number} and {type(other).__name__}(...); expected one of them")
@@ -208,10 +216,19 @@ def build_request(
     progress: Progress = quiet,
     planner: Planner | None = None,
 ) -> Design[Pipeline]:
-    """`build` of a request in one object.
+    """Build the datapath of a request.
 
-    folder, progress: as `build` takes them. planner: chooses the interval once the formats are there, in place of
-    `request.ii`. Raises ValueError and others as `build` does.
+    Args:
+        request: Robot, function and options.
+        folder: Parent folder of designs.
+        progress: Function that receives a line of text before each slow stage.
+        planner: Chooses the interval once formats are known; replaces `request.ii`.
+
+    Raises:
+        ArgumentError: An option does not fit the function or the design.
+        AccuracyError: No formats meet the goal.
+        BudgetError: The design exceeds the budget.
+        BuildError: The folder cannot be written.
     """
     if request.samples_per_run != 1:
         text = f"{request.samples_per_run} of a datapath; expected 1, or a program: units=4 (--units 4)"
@@ -254,7 +271,7 @@ def build_request(
 def _formatted(
     request: DesignRequest, graph: Graph, region: Region, progress: Progress
 ) -> tuple[FormattedGraph, ChosenFormats]:
-    """The graph with formats, and how they were chosen."""
+    """Return the graph with formats, and how they were chosen."""
     if request.goal is not None:
         progress("choosing formats")
         number = None if request.axi is None else number_of(request.axi.words)
@@ -299,7 +316,7 @@ def _contents(result: Design[Pipeline], formats: str, errors: SampledErrors | No
 
 
 def _alone(result: Design[Pipeline], verilog: Mapping[str, str]) -> dict[str, str]:
-    """Return the scripts that synthesize the outermost module of the Verilog out of context, by file name."""
+    """Return the scripts that synthesize the outermost module out of context, by file name."""
     design, board = result.design, boards.load(ALONE_ON)
     top = SHELL_TOP if design.axi is not None else RING_TOP if design.body.ring is not None else TOP
     clock = "aclk" if top == SHELL_TOP else "clk"
@@ -308,8 +325,9 @@ def _alone(result: Design[Pipeline], verilog: Mapping[str, str]) -> dict[str, st
 
 
 def _verilog(result: Design[Pipeline], top: Datapath, progress: Progress) -> dict[str, str]:
-    """The text of the datapath `top`, and of the ring and the shell if there are such, by file name, in the order in
-    which tools are to read them."""
+    """Return the Verilog of the datapath, the ring and the shell by file name, in the order in which tools read
+    them.
+    """
     from dynagate.hw.export.netlist import verilog_files
     from dynagate.hw.rtl.feedback import StateFeedback
 
@@ -325,7 +343,9 @@ def _verilog(result: Design[Pipeline], top: Datapath, progress: Progress) -> dic
 
 
 def shell_of(result: Design[Pipeline], datapath: Datapath) -> Shell:
-    """The accelerator of a design that has one. Its registers begin with the robot's own variable parameters."""
+    """Return the accelerator of a design with an AXI shell. Its parameter registers begin with the robot's own
+    values.
+    """
     from dynagate.hw.rtl.shell import Shell
 
     axi, ring = result.design.axi, result.design.body.ring
@@ -343,7 +363,16 @@ def describe(
     options: dict[str, Any],
     axi: Axi | None,
 ) -> DesignRecord[DatapathBody]:
-    """The design of a plan, and its hash, which covers the gateware's source too."""
+    """Return the record of a plan, with its hash, which covers the source of the gateware.
+
+    Args:
+        robot: The robot.
+        region: Operating region of the formats.
+        planned: Plan of the datapath.
+        chosen: How the formats were chosen.
+        options: Options of the algorithm that differ from their defaults.
+        axi: Options of the AXI shell; None without one.
+    """
     formatted = planned.formatted
     graph = formatted.graph
     body = DatapathBody(
@@ -374,6 +403,7 @@ def describe(
 
 
 def _node(planned: Plan, i: int) -> NodeRow:
+    """Return the record of a node."""
     formatted = planned.formatted
     return NodeRow(
         name=formatted.graph.nodes[i].name,
@@ -387,6 +417,7 @@ def _node(planned: Plan, i: int) -> NodeRow:
 
 
 def _axi_streams(planned: Plan, axi: Axi) -> AxiStreams:
+    """Return the record of the AXI shell."""
     graph, formats = planned.formatted.graph, planned.formatted.formats
     held = parameter_ports(graph)
     entries = [(port.name, k) for port in held for k in range(len(port.nodes))]
@@ -413,14 +444,14 @@ def _axi_streams(planned: Plan, axi: Axi) -> AxiStreams:
 
 
 def _conversion(words: str, widest: int) -> Sides[int]:
-    """Cycles of the converters on both streams. widest: bits of a number of a result."""
+    """Return the cycles of the converters on both streams. widest: bits of the widest number of a result."""
     if words == FIXED:
         return Sides(FromWord.latency, ToWord.latency)
     return Sides(FROM_FLOAT_LATENCY, to_float_latency(widest))
 
 
 def _constant(formatted: FormattedGraph, node: int) -> tuple[int, int, int] | None:
-    """A node's own constant as the integer, the width and the frac."""
+    """Return a node's own constant as integer, width and fraction bits."""
     if node not in formatted.constants:
         return None
     value, fmt = formatted.constants[node]
@@ -428,7 +459,11 @@ def _constant(formatted: FormattedGraph, node: int) -> tuple[int, int, int] | No
 
 
 def check_streams(design: DesignRecord[DatapathBody]) -> None:
-    """Raises ValueError: a payload is wider than Amaranth's netlists take."""
+    """Check the widths of payloads.
+
+    Raises:
+        ArgumentError: A payload is wider than Amaranth's netlists accept.
+    """
     for side, stream in (("input", design.input), ("output", design.output)):
         if stream.bits > WIDEST_STREAM:
             raise ArgumentError(
@@ -438,8 +473,10 @@ def check_streams(design: DesignRecord[DatapathBody]) -> None:
 
 
 def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[GraphPort]) -> Stream:
-    """Layout of a payload: a field for each of the nodes, from bit 0 up, and the ports as lists of fields. Other nodes
-    of the ports are zeros, which have no field."""
+    """Return the layout of a payload: a field for each of the nodes, from bit 0 up, and the fields of each port.
+
+    Other nodes of the ports are always zero and have no field.
+    """
     formatted = planned.formatted
     fields: list[Field] = []
     place: dict[int, int] = {}
@@ -457,6 +494,7 @@ def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[GraphPort]) -> 
 
 
 def _output_stream(planned: Plan) -> Stream:
+    """Return the layout of results, with overflow bits and the index of the function."""
     graph = planned.formatted.graph
     stream = _stream(planned, graph.result_nodes, graph.outputs)
     end = (len(planned.deliveries) - 1).bit_length()
@@ -464,7 +502,7 @@ def _output_stream(planned: Plan) -> Stream:
 
 
 def _inputs_of(graph: Graph, part: FunctionPart) -> tuple[tuple[str, str], ...]:
-    """A function's inputs by name -> those of the graph, forces and parameters of links included."""
+    """Return the inputs of a function by name, and the input of the graph for each."""
     names = [port.name for port in part_graph(graph, part).inputs if port.name != CODE.name]
     return tuple((name, dict(part.inputs).get(name, name)) for name in names)
 

@@ -1,4 +1,4 @@
-"""A design's datasheet in Markdown: a title, a table of facts and sections, which each body of a design fills."""
+"""A design's datasheet in Markdown: a title, a table of facts and sections, which each kind of body fills."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.region import KINDS
 
 DATASHEET = "datasheet.md"
-"""Name of its file in a design's folder."""
+"""Name of the file in a design's folder."""
 Row = tuple[str, str]
+"""Name and value of a property."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,13 @@ def table(header: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> str:
 
 
 def certificate_rows(formats: ChosenFormats) -> list[Row]:
-    """Return what is known of the certificates of results, if they have some."""
+    """Return the row on certificates of results, if the design has them."""
     content = formats.certificate
     return [] if content is None else [(CERTIFICATE, Certificate.of_dict(content).text())]
 
 
 def proved_rows(formats: ChosenFormats) -> list[Row]:
-    """Return the proved errors and ranges, if ranges are proved."""
+    """Return the rows on proved errors and ranges, if ranges were proved."""
     if formats.proved is None:
         return []
     proved = CheckedBounds.of_dict(formats.proved)
@@ -81,4 +82,5 @@ def register_table(registers: Mapping[str, Register]) -> str:
 
 
 def _bits(names: Sequence[str]) -> str:
+    """Return the names of a register's bits as text."""
     return "".join(f"; bit {k} {name}" for k, name in enumerate(names))

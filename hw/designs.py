@@ -1,6 +1,6 @@
-"""A built design, whatever its body, and the writer of its folder.
+"""Built designs and the writer of their folders.
 
-`Design` is what `dynagate.build` returns. `Hardware` is what differs between a pipelined datapath
+`Design` is what `dynagate.build` returns. `Hardware` is the part that differs between a pipelined datapath
 (`hw.bodies.pipeline`) and a program for a small processor (`hw.bodies.scheduled_program`).
 """
 
@@ -32,7 +32,7 @@ AnyHardware = TypeVar("AnyHardware", bound="Hardware", covariant=True)
 
 
 class BuildError(Error, RuntimeError):
-    """A design that cannot be written; the text names the folder."""
+    """A design cannot be written; the text names the folder."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Resources:
     """
 
     dsp: int
-    """Multiplier blocks (DSP48E2), counted. For a program, those of the products of the multiply-add units."""
+    """Multiplier blocks (DSP48E2), counted. For a program, those of the multiply-add units."""
     lut: int | None
     """Lookup tables, estimated."""
     register_bits: int | None
@@ -61,17 +61,17 @@ class Hardware(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """The robot and the function, as plain text."""
+        """Return the robot and the function, as plain text."""
 
     @property
     @abstractmethod
     def formatted(self) -> Any:
-        """The graph, or the loop of graphs, whose integers the hardware computes."""
+        """Return the graph, or the loop of graphs, whose integers the hardware computes."""
 
     @property
     @abstractmethod
     def graph(self) -> Graph:
-        """The graph that the hardware computes.
+        """Return the graph that the hardware computes.
 
         Raises:
             ArgumentError: It computes a loop.
@@ -82,7 +82,7 @@ class Hardware(ABC):
         """Return the device resources that the design takes."""
 
     def summary(self, design: Design[Any]) -> str:
-        """Return what the design takes, for a terminal: unless a body has less to print, its datasheet."""
+        """Return the resources and properties of the design for a terminal; by default its datasheet."""
         return (design.folder / DATASHEET).read_text(encoding="utf-8")
 
     def vectors(self, design: Design[Any], seed: int) -> dict[str, Vectors]:
@@ -95,12 +95,12 @@ class Hardware(ABC):
 
     @classmethod
     def in_bench(cls, record: DesignRecord[Any]) -> DesignRecord[Any]:
-        """Return the record as the benches of its modules know it: with the streams of the shell around it."""
+        """Return the record as benches need it: with the streams of the shell around the hardware."""
         return record
 
     @classmethod
     def subject(cls, record: DesignRecord[Any], module: str, late: Sequence[int]) -> Subject:
-        """Return what a bench of a module streams, and in how many cycles. A body without modules needs none.
+        """Return what a bench of a module streams, and in how many cycles.
 
         Args:
             record: Record of the design, as `in_bench` returns it.
@@ -219,25 +219,26 @@ uncallable(Design, ArgumentTypeError, "dynagate.open(design)(...)")
 
 @dataclass(frozen=True)
 class Contents:
-    """Files of a design's folder, by their place in it."""
+    """Files of a design's folder, by their path in it."""
 
     kept: Mapping[str, str]
-    """Texts whose checksums design.json has: Verilog, benches and formats."""
+    """Texts whose checksums are in design.json: Verilog, benches and formats."""
     datasheet: Datasheet
     others: Mapping[str, str] = field(default_factory=dict)
-    """Texts that follow from those."""
+    """Texts that follow from `kept` and have no checksum."""
     binaries: Mapping[str, bytes] = field(default_factory=dict)
+    """Binary files."""
 
 
 def in_folder(
     design: Design[AnyHardware], needed: Sequence[str], contents: Callable[[], Contents]
 ) -> Design[AnyHardware]:
-    """Write the folder of a design, unless it is there and none of its files is damaged.
+    """Write the folder of a design, unless it exists and all its files are undamaged.
 
     Args:
         design: The design.
-        needed: Names of files that a complete folder has beyond the record, the datasheet and the Verilog.
-        contents: Makes the files.
+        needed: Names of files that a complete folder has, besides the record, the datasheet and the Verilog.
+        contents: Function that makes the files.
 
     Returns:
         The design.
@@ -259,7 +260,7 @@ def _write(
     others: Mapping[str, str],
     binaries: Mapping[str, bytes],
 ) -> None:
-    """Write a folder: first into a folder of its own, so that nothing is left half done."""
+    """Write a folder under a temporary name first, so that an interruption leaves no incomplete folder."""
     texts = {**kept, **others, FILE: text_of(with_files(record, kept))}
     contents = {name: text.encode() for name, text in texts.items()} | dict(binaries)
     with storage.scratch(target.parent, BuildError, target.name) as scratch:
@@ -271,7 +272,7 @@ def _write(
 
 
 def is_intact(folder: Path, record: DesignRecord, others: Sequence[str]) -> bool:
-    """Return whether a folder holds this design with its benches and these other files, none of them damaged."""
+    """Return whether a folder holds this design with its benches and these other files, all undamaged."""
     from dynagate.hw.vectors import bench_faults, in_bench
 
     if not is_whole(folder, record, others):

@@ -16,7 +16,7 @@ PLACEHOLDER_SPEED = {"rad": 200.0, "m": 100.0}
 """Smallest velocity limit that counts as a placeholder, in rad/s or m/s, by the unit of the joint's positions."""
 
 PLACEHOLDER_POSITION = 100.0
-"""Smallest magnitude of a position limit that counts as a placeholder, in rad or m: 16 turns, or 100 m."""
+"""Smallest magnitude of a position limit that counts as a placeholder, in rad or m: 16 revolutions, or 100 m."""
 
 LARGEST_SHARE = 0.1
 """Largest error, as a share of the largest value of its output, that a build accepts without a warning."""
@@ -70,15 +70,16 @@ def warn_of_errors(title: str, errors: SampledErrors) -> None:
     """
     if problems := list(_problems(errors)):
         warn(
-            f"the formats of {title} are of little use: {'; '.join(problems)}, in {STATES} states of the region; use a "
-            "longer word (--word), an accuracy goal (--error), or a smaller region (--velocity, --acceleration)",
+            f"the formats of {title} are of little use: {'; '.join(problems)} (sampled in {STATES} states of the "
+            "region); use a longer word (--word), an accuracy goal (--error), or a smaller region (--velocity, "
+            "--acceleration)",
             FormatsWarning,
         )
 
 
 def _problems(errors: SampledErrors) -> Iterator[str]:
     if 2 * (lost := errors.overflows["uniform"]) > STATES:
-        yield f"{lost} of {STATES} states overflow"
+        yield f"{lost} states overflow"
         return
     for name, output in errors.outputs["uniform"].items():
         if output.share > LARGEST_SHARE:

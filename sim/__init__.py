@@ -1,1 +1,1 @@
-"""Simulation: Verilator builds, cocotb benches, and the first difference between RTL and integers."""
+"""Simulation: models compiled by Verilator, cocotb benches, and the first difference between RTL and integers."""

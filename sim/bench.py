@@ -1,7 +1,7 @@
-"""Vectors and pauses of cocotb benches. Used inside the simulator.
+"""Vectors and pauses for cocotb benches, which import this module inside the simulator.
 
-The benches take their vectors from the file that DYNAGATE_VECTORS names (`sim.runner` writes it), so that what is
-expected is worked out outside the simulator, by the integer executor.
+The benches read vectors from the file that DYNAGATE_VECTORS names and that `sim.runner` writes. Expected results are
+therefore computed outside of the simulator, by the integer model.
 """
 
 from __future__ import annotations
@@ -14,16 +14,21 @@ from typing import Any
 import numpy as np
 
 Pauses = Callable[[], Iterator[bool]]
-"""True where the side of the handshake pauses for a cycle."""
+"""Function that yields True in each cycle in which one side of a handshake pauses."""
 
 
 def vectors() -> dict[str, Any]:
+    """Return the arrays of the vectors file, by name."""
     with np.load(os.environ["DYNAGATE_VECTORS"]) as file:
         return {key: file[key] for key in file.files}
 
 
 def pause_patterns(seed: int) -> dict[str, Pauses]:
-    """No pauses, rare ones, mostly pauses, and bursts of both."""
+    """Return the patterns of pauses by name: never, rare, mostly pauses, and bursts of both.
+
+    Args:
+        seed: Seed of the random patterns.
+    """
     source = random.Random(seed)
 
     def random_pauses(chance: float) -> Pauses:

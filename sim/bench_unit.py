@@ -1,4 +1,6 @@
-"""cocotb bench of arithmetic units: new operands in every cycle, and results equal to each model after its latency."""
+"""cocotb bench of arithmetic units: new operands in every cycle, results equal to the unit's model after its
+latency.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from cocotb.triggers import FallingEdge
 from dynagate.sim.bench import vectors
 
 PERIOD_NS = 10
+"""Period of the clock in ns."""
 
 
 async def start(dut: Any) -> None:
@@ -22,7 +25,7 @@ async def start(dut: Any) -> None:
 
 
 class Feed:
-    """The operands and results of one unit, and the signals that carry them."""
+    """Operands and results of one unit, and the signals that carry them."""
 
     def __init__(self, dut: Any, label: str, data: dict[str, Any]) -> None:
         self.label, self.latency = label, int(data[f"latency {label}"])
@@ -37,7 +40,7 @@ class Feed:
         self.count = len(self.inputs[0][2])
 
     def cycle(self, number: int) -> None:
-        """Set the operands of this cycle and check the results that are due in it."""
+        """Set the operands of this cycle, and check the results that are due in it."""
         if number < self.count:
             for _, signal, column in self.inputs:
                 signal.value = column[number] & ((1 << len(signal)) - 1)

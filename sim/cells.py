@@ -1,4 +1,4 @@
-"""Verilog models of the cells in netlists of FPGA families: those that Yosys brings, and ours for its black boxes."""
+"""Verilog models of the cells in netlists of FPGA families: Yosys' models, and our own for its black boxes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from dynagate.sim.sources import SimulationError
 
 
 class Models(NamedTuple):
-    """The files with a family's models.
-
-    yosys: files in Yosys' share folder. own: files next to this one, which take precedence.
-    """
+    """Files with a family's models."""
 
     yosys: tuple[str, ...]
+    """Files in Yosys' share folder."""
     own: tuple[str, ...] = ()
+    """Files next to this module, which take precedence."""
 
 
 MODELS = {
@@ -35,7 +34,15 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def netlist_texts(netlist: Path, family: str) -> dict[str, str]:
-    """Return the Verilog of a netlist and of the cells that it uses, by file name. Raises as `models`."""
+    """Return the Verilog of a netlist and of the cells that it uses, by file name.
+
+    Args:
+        netlist: File that Yosys wrote.
+        family: Key of `MODELS`.
+
+    Raises:
+        SimulationError: Yosys is not installed.
+    """
     text = netlist.read_text(encoding="utf-8")
     return {**models(text, family), "netlist.v": text}
 
@@ -45,7 +52,7 @@ def models(netlist: str, family: str) -> dict[str, str]:
 
     Args:
         netlist: Verilog that Yosys wrote.
-        family: a key of `MODELS`.
+        family: Key of `MODELS`.
 
     Raises:
         SimulationError: Yosys is not installed.

@@ -1,4 +1,4 @@
-"""Find the first node, in time, whose value in the RTL differs from that of the integer executor."""
+"""Find the first node, in time, whose value in the RTL differs from the integer model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,20 @@ from dynagate.sim.verilate import SimulationError, library
 
 @dataclass(frozen=True)
 class NodeDifference:
-    """sample: index of the state. cycle: since its input handshake. got, expected: integers in the node's format."""
+    """A node whose value in the RTL differs from the integer model."""
 
     node: str
+    """Name of the node in the graph."""
     signal: str
+    """Name of its signal in the RTL."""
     sample: int
+    """Index of the state."""
     cycle: int
+    """Cycles since the input handshake."""
     got: int
+    """Integer in the RTL."""
     expected: int
+    """Integer of the model."""
 
     def __str__(self) -> str:
         return (
@@ -38,11 +44,21 @@ class NodeDifference:
 def first_difference(
     built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]], *, verilog: Path | None = None
 ) -> NodeDifference | None:
-    """Run states one at a time with every node's signal public; None where all nodes of all of them agree.
+    """Run states one at a time with the signal of every node public, and compare all nodes.
 
-    Of several nodes that differ in the same cycle the first in the graph's order is named: the others read it or
-    have a bug of their own. verilog: another datapath than the built one.
-    Raises SimulationError: the model cannot be compiled, or lacks a node's signal.
+    If several nodes differ in the same cycle, the first in the graph's order is returned: the others read it, or have a
+    bug of their own.
+
+    Args:
+        built: The design.
+        inputs: States by input name, (samples, ...).
+        verilog: Verilog of another datapath than the built one.
+
+    Returns:
+        The first difference; None if all nodes agree in all samples.
+
+    Raises:
+        SimulationError: The model cannot be compiled, or lacks a node's signal.
     """
     plan = built.hardware.plan
     nodes = sorted(plan.position, key=lambda i: (plan.ready(i), i))

@@ -1,7 +1,7 @@
-"""A simulated board on a pseudo-terminal: what opens its path as a serial port talks to the Verilated device.
+"""A simulated board on a pseudo-terminal: a driver opens its path like a serial port and talks to the Verilated device.
 
 A thread clocks the model and carries bytes between its pins and the terminal. A simulated clock is far slower than a
-board's, so a line of few clocks a bit keeps simulation short.
+board's, so a line with few clock cycles per bit keeps simulation short.
 """
 
 from __future__ import annotations
@@ -28,20 +28,38 @@ from dynagate.sim.cells import netlist_texts
 from dynagate.sim.verilate import line_library
 
 SLICE = 64
-"""Bits of the line at a time."""
+"""Bits of the line that are simulated at once."""
 PINS = ("clk", "rx", "tx")
+"""Ports of the clock, of the line to the device, and of the line from it."""
 
 
 def device_library(folder: Path, design: DesignRecord[DatapathBody], *, progress: Progress = quiet) -> Path:
-    """The library of a design's accelerator behind a serial line of LEAST_CLOCKS clocks a bit. Raises
-    SimulationError."""
+    """Compile the library of a design's accelerator behind a serial line with LEAST_CLOCKS clock cycles per bit.
+
+    Args:
+        folder: Folder of the design.
+        design: Record of the design.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed.
+    """
     assert design.axi is not None
     files = [folder / "accelerator.v", folder / "datapath.v"]
     return _behind_line(Serial(design.axi.beats.input, LEAST_CLOCKS), files, progress)
 
 
 def cores_library(core: Core, cores: int = 1, *, progress: Progress = quiet) -> Path:
-    """Compile the library of a processor's cores behind a serial line. Raises SimulationError."""
+    """Compile the library of processor cores behind a serial line.
+
+    Args:
+        core: Shape of the cores.
+        cores: Number of cores.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed.
+    """
     verilog = core_verilog(core, Axi(WORD, words=core.stream_words), cores, has_tlast=False, progress=progress)
     return _behind_line(Serial(None, LEAST_CLOCKS, longest_packet(core)), [verilog], progress)
 
@@ -56,9 +74,9 @@ def netlist_library(netlist: Path, family: str = "ecp5", *, progress: Progress =
     """Compile the netlist of a bitstream, as `hw.targets.routes.bitstream` writes it, with models of its cells.
 
     Args:
-        netlist: the file with the Verilog of the netlist. Its serial line keeps the bitstream's clocks a bit.
-        family: the flow of its board, a key of `hw.targets.families.FAMILIES`.
-        progress: a function that receives a line of text before each slow stage.
+        netlist: Verilog of the netlist. Its serial line keeps the bitstream's clock cycles per bit.
+        family: Flow of its board, a key of `hw.targets.families.FAMILIES`.
+        progress: Function that receives a line of text before each slow stage.
 
     Returns:
         The shared library.
@@ -73,10 +91,14 @@ def netlist_library(netlist: Path, family: str = "ecp5", *, progress: Progress =
 
 
 class SimulatedBoard:
-    """A device's library behind a pseudo-terminal. path: of the terminal. clocks: of a bit.
+    """A device's library behind a pseudo-terminal. Use it as a context manager.
 
-    damage: called with the bytes to the device, and returns what reaches it. damage_back: the same from the device.
-    Use it as a context.
+    The attribute `path` is the path of the terminal. The attributes `damage` and `damage_back` are functions from bytes
+    to bytes: they may change what reaches the device and what comes back.
+
+    Args:
+        library: Library of the device.
+        clocks: Clock cycles per bit.
     """
 
     def __init__(self, library: Path, clocks: int = LEAST_CLOCKS) -> None:
@@ -88,13 +110,13 @@ class SimulatedBoard:
         line.restype, line.argtypes = u64, [pointer, ctypes.c_char_p, u64, ctypes.POINTER(u64), ctypes.c_char_p, u64]
         self._clocks = clocks
         self._device = self._library.dynagate_open(clocks)
-        self._near, self._far = os.openpty()  # ours, and the one that a driver opens
+        self._near, self._far = os.openpty()  # our end, and the end that a driver opens
         tty.setraw(self._far)
         self.path = os.ttyname(self._far)
         self.damage: Callable[[bytes], bytes] = lambda data: data
         self.damage_back: Callable[[bytes], bytes] = lambda data: data
         os.set_blocking(self._near, False)
-        self._waiting = self._back = b""  # to the device, and from it
+        self._waiting = self._back = b""  # bytes to the device, and bytes from it
         self._ends = threading.Event()
         self._frozen = threading.Event()
         self._thread = threading.Thread(target=self._pump, daemon=True)
@@ -108,7 +130,7 @@ class SimulatedBoard:
         self._library.dynagate_close(self._device)
 
     def unplug(self) -> None:
-        """The terminal goes, as a board's port does."""
+        """Remove the terminal, like the port of a board that is unplugged."""
         if not self._ends.is_set():
             self._ends.set()
             self._thread.join()
@@ -116,13 +138,14 @@ class SimulatedBoard:
             os.close(self._far)
 
     def freeze(self, frozen: bool = True) -> None:
-        """The device hears and says nothing."""
+        """Stop or resume the device. A frozen device neither receives nor sends."""
         (self._frozen.set if frozen else self._frozen.clear)()
 
     def _pump(self) -> None:
+        """Clock the device and carry bytes until the board is unplugged."""
         quiet = 0
         while not self._ends.is_set():
-            # an idle device is clocked too, but not without pause
+            # an idle device is clocked too, with pauses
             ready, _, _ = select.select([self._near], [], [], 0.0 if quiet < 20 or self._waiting else 0.002)
             if ready:
                 self._waiting += self.damage(os.read(self._near, 4096))
@@ -136,7 +159,7 @@ class SimulatedBoard:
                     self._back = self._back[os.write(self._near, self._back) :]
 
     def _line(self) -> bytes:
-        """A slice of time: bytes go to the device, and those that came from it return."""
+        """Simulate a slice of time: send bytes to the device, and return the bytes that came from it."""
         taken = ctypes.c_uint64()
         out = ctypes.create_string_buffer(SLICE)
         count = self._library.dynagate_line(

@@ -1,4 +1,4 @@
-"""A processor's core, compiled once for its shape: its programs need neither Yosys nor a C++ compiler."""
+"""Compile the model of processor cores once for their shape: programs for it need neither Yosys nor a C++ compiler."""
 
 from __future__ import annotations
 
@@ -12,5 +12,16 @@ from dynagate.sim.verilate import shell_library
 
 
 def core_library(core: Core, axi: Axi, cores: int = 1, *, progress: Progress = quiet) -> Path:
-    """The compiled model of cores in their shell. Raises SimulationError; CoreError: its Verilog cannot be kept."""
+    """Return the compiled model of cores in their shell.
+
+    Args:
+        core: Shape of the cores.
+        axi: Streams of the shell.
+        cores: Number of cores.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed.
+        CoreError: The Verilog of the cores cannot be kept in the cache.
+    """
     return shell_library(core_verilog(core, axi, cores, progress=progress), progress=progress)

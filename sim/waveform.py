@@ -1,4 +1,4 @@
-"""Waveforms of a datapath, every signal by its node's name: for a look at a few samples of a small robot."""
+"""Write waveforms of a datapath with a signal for every node, for a few samples of a small robot."""
 
 from __future__ import annotations
 
@@ -21,16 +21,23 @@ from dynagate.hw.designs import Design
 from dynagate.hw.rtl.datapath import Datapath
 
 CONTROL = ("clk", "i_valid", "i_ready", "o_valid", "o_ready")
-"""Signals of the datapath itself that are shown before the nodes'."""
+"""Signals of the datapath that are shown before those of nodes."""
 
 Inputs = Mapping[str, npt.NDArray[np.float64]]
 
 
 def write_vcd(built: Design[Pipeline], inputs: Inputs, path: str | PathLike[str]) -> None:
-    """Stream the states through Amaranth's own simulator and write what happens as a VCD file.
+    """Stream states through Amaranth's simulator and write a VCD file.
 
-    It runs some hundred cycles a second on the two-joint arm; a large robot takes minutes a sample. Raises BuildError:
-    the file cannot be written.
+    The simulator runs some hundred cycles per second on the two-joint arm; a large robot takes minutes per sample.
+
+    Args:
+        built: The design.
+        inputs: States by input name, (samples, ...).
+        path: Path of the file.
+
+    Raises:
+        BuildError: The file cannot be written.
     """
     target = Path(path)
     with scratch(target.parent, BuildError, target.name) as place:
@@ -39,8 +46,19 @@ def write_vcd(built: Design[Pipeline], inputs: Inputs, path: str | PathLike[str]
 
 
 def write_waves(built: Design[Pipeline], inputs: Inputs, path: str | PathLike[str]) -> tuple[Path, Path]:
-    """Write a VCD file as `write_vcd` does, and one for GTKWave, in which the nodes are grouped by pass and link.
-    Returns both paths. Both files are written, or none."""
+    """Write a VCD file like `write_vcd`, and a file for GTKWave that groups the nodes by pass and link.
+
+    Args:
+        built: The design.
+        inputs: States by input name, (samples, ...).
+        path: Path of the VCD file.
+
+    Returns:
+        Both paths. Both files are written, or neither.
+
+    Raises:
+        BuildError: A file cannot be written.
+    """
     target = Path(path)
     save = target.with_suffix(".gtkw")
     if save == target:
@@ -59,6 +77,7 @@ def write_waves(built: Design[Pipeline], inputs: Inputs, path: str | PathLike[st
 
 
 def _simulate(built: Design[Pipeline], inputs: Inputs, file: Path) -> None:
+    """Write the VCD file."""
     from amaranth.sim import Simulator
 
     integers = quantize_inputs(built.formatted, inputs)
@@ -90,7 +109,7 @@ def _simulate(built: Design[Pipeline], inputs: Inputs, file: Path) -> None:
 
 
 def _variables(source: BufferedReader) -> dict[str, list[str]]:
-    """Per name of a signal in a VCD file, the paths under which it is there, as GTKWave writes them."""
+    """Return, for each signal name in a VCD file, the paths at which it occurs, as GTKWave writes them."""
     from vcd.reader import ScopeDecl, TokenKind, VarDecl, tokenize
 
     scopes: list[str] = []
@@ -110,7 +129,7 @@ def _variables(source: BufferedReader) -> dict[str, list[str]]:
 
 
 def _write_groups(built: Design[Pipeline], paths: Mapping[str, list[str]], wave: Path, file: IO[str]) -> None:
-    """The handshakes, the inputs, and the nodes by pass and link in the order of their first cycle."""
+    """Write the handshakes, the inputs, and the nodes by pass and link, ordered by their first cycle."""
     from vcd.gtkw import GTKWSave
 
     plan, graph = built.hardware.plan, built.graph
@@ -137,7 +156,9 @@ def _write_groups(built: Design[Pipeline], paths: Mapping[str, list[str]], wave:
 
 
 def _trace(save: Any, built: Design[Pipeline], node: int, paths: Mapping[str, list[str]]) -> None:
-    """A node's signal, under its own name and format. Of several paths, the one in the node's own module."""
+    """Write the signal of a node with its name and format. Among several paths, the one in the node's module is
+    used.
+    """
     plan = built.hardware.plan
     module = "".join(f".{part}" for part in plan.module(node))
     known = paths.get(plan.signal_names[node], ())

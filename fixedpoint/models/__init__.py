@@ -1,1 +1,1 @@
-"""Executors of integers: what the hardware computes, in numpy and C."""
+"""Integer models: the exact integers of the hardware, computed in numpy and C."""

@@ -1,6 +1,6 @@
-"""Run a FormattedGraph on integers, over a batch: the only definition of what the hardware computes.
+"""Evaluate a formatted graph on integers for a batch: the only definition of what the hardware computes.
 
-The definition is in numpy. Batches that are worth it take the same integers from the interpreter in C.
+The definition is in numpy. Large batches get the same integers from the interpreter in C.
 """
 
 from __future__ import annotations
@@ -20,28 +20,36 @@ from dynagate.fixedpoint.operations import FIXED
 from dynagate.graph.evaluate import check_entries
 
 BLOCK = 1024
-"""States that numpy computes at once: long enough to hide its call overhead, short enough for the cache."""
+"""Number of states that numpy computes at once: large enough to hide its call overhead, small enough for the cache."""
 
 EXACT: Mapping[str, str] = MappingProxyType({})
-"""Nothing is rounded before the integers, or after them."""
+"""Types of streams if nothing is rounded before or after the integers."""
 
 
 class Values(NamedTuple):
-    """value: integers of every requested node, by id, (batch,); by_scope: (batch, scopes of the graph), where a node of
-    that scope overflowed; origins: the nodes at which overflow began, and in how many states."""
+    """Integers of a batch."""
 
     value: dict[int, Integers]
+    """Integers (batch,) of every requested node, by node."""
     by_scope: npt.NDArray[np.bool_]
+    """Passes in which a node overflowed, (batch, scopes of the graph)."""
     origins: Counter[int]
+    """Number of states in which overflow began at a node, by node."""
 
     @property
     def overflow(self) -> npt.NDArray[np.bool_]:
-        """(batch,) states in which any node overflowed."""
+        """Return the states in which a node overflowed, (batch,)."""
         return np.asarray(self.by_scope.any(axis=1))
 
 
 def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers], *, keep_all: bool = False) -> Values:
-    """inputs: node id of every input -> integers (batch,) in its format. Keeps the outputs, or all nodes."""
+    """Evaluate a graph on integers.
+
+    Args:
+        formatted: Graph with formats.
+        inputs: Integers (batch,) of every input, by node.
+        keep_all: Whether to return all nodes, and not only the outputs.
+    """
     if (result := evaluate_in_c(formatted, inputs, keep_all)) is not None:
         values, by_scope, counts = result
         return Values(values, by_scope, Counter(counts))
@@ -59,7 +67,9 @@ def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers],
 
 
 def evaluate_in_numpy(formatted: FormattedGraph, inputs: Mapping[int, Integers], *, keep_all: bool = False) -> Values:
-    """The definition: `evaluate_integers` in numpy, whatever the batch."""
+    """Evaluate a graph on integers in numpy: the definition that `evaluate_integers` follows. Arguments are the
+    same.
+    """
     graph = formatted.graph
     batch = len(next(iter(inputs.values())))
     by_scope = np.zeros((len(graph.scopes), batch), dtype=bool)
@@ -92,8 +102,19 @@ def evaluate_in_numpy(formatted: FormattedGraph, inputs: Mapping[int, Integers],
 def quantize_inputs(
     formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]], numbers: Mapping[str, str] = EXACT
 ) -> dict[int, Integers]:
-    """Arrays (batch, *shape) by port name -> integers by node id. numbers: by port, the type that streams round it to
-    before. Raises ValueError: as `check_entries`."""
+    """Convert inputs to integers.
+
+    Args:
+        formatted: Graph with formats.
+        inputs: Arrays (batch, *shape) by name.
+        numbers: Type that streams round each input to before, by name.
+
+    Returns:
+        Integers (batch,) by node.
+
+    Raises:
+        ArgumentError: An entry is no value of its input, such as a quaternion that has not length 1.
+    """
     result: dict[int, Integers] = {}
     for port in formatted.graph.inputs:
         flat = np.asarray(inputs[port.name], dtype=np.float64).reshape(len(inputs[port.name]), -1)
@@ -107,8 +128,16 @@ def quantize_inputs(
 def gather_outputs(
     formatted: FormattedGraph, values: Mapping[int, Integers], numbers: Mapping[str, str] = EXACT
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """Integers by node id -> float64 arrays (batch, *shape) by port name. numbers: by port, the type that streams round
-    it to."""
+    """Convert integers to outputs.
+
+    Args:
+        formatted: Graph with formats.
+        values: Integers (batch,) by node.
+        numbers: Type that streams round each output to, by name.
+
+    Returns:
+        Float64 arrays (batch, *shape) by name.
+    """
     outputs = {}
     for port in formatted.graph.outputs:
         columns = [to_float(values[i], formatted.formats[i]) for i in port.nodes]
@@ -118,24 +147,31 @@ def gather_outputs(
 
 
 class Evaluated(NamedTuple):
-    """outputs: float64 arrays (batch, *shape) by name; overflow: (batch,) states in which a node overflowed; origins:
-    the nodes at which overflow began, and in how many states."""
+    """Results of a batch."""
 
     outputs: dict[str, npt.NDArray[np.float64]]
+    """Float64 arrays (batch, *shape) by name."""
     overflow: npt.NDArray[np.bool_]
+    """States in which a node overflowed, (batch,)."""
     origins: Counter[int]
+    """Number of states in which overflow began at a node, by node."""
 
 
 def evaluate(
     formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]], numbers: Mapping[str, str] = EXACT
 ) -> Evaluated:
-    """Real inputs (batch, *shape) in, real outputs out, integers in between. numbers: by input and output, the type
-    that streams round it to; a result that is too large for it overflows."""
+    """Evaluate a graph on real inputs, through integers.
+
+    Args:
+        formatted: Graph with formats.
+        inputs: Arrays (batch, *shape) by name.
+        numbers: Type that streams round each input and output to, by name. A result that is too large for it overflows.
+    """
     result = evaluate_integers(formatted, quantize_inputs(formatted, inputs, numbers))
     outputs = gather_outputs(formatted, result.value, numbers)
     return Evaluated(outputs, result.overflow | infinite(outputs), result.origins)
 
 
 def infinite(outputs: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
-    """Which results, (batch,), have a number that is too large for its type."""
+    """Return the states (batch,) with a result that is too large for its type."""
     return np.any([np.isinf(array).any(axis=tuple(range(1, array.ndim))) for array in outputs.values()], axis=0)

@@ -1,4 +1,4 @@
-"""Loops on the chip: the order in which steps enter, and the integers of a step whose results return as states."""
+"""Rings on the chip: the order in which steps enter, and the integers of a step whose results return as states."""
 
 from __future__ import annotations
 
@@ -15,20 +15,28 @@ from dynagate.fixedpoint.models.evaluate import evaluate_integers
 
 Ints = npt.NDArray[np.int64]
 START, STOP = 1, 2
-"""Commands of a step: the state comes with it; its result does not return."""
+"""Commands of a step: its state comes with it (START); its result does not return (STOP)."""
 
 
 class StepOrder(NamedTuple):
-    """The steps of a batch in the order in which they enter. trajectory, step: of each, counted from 0."""
+    """Steps of a batch in the order in which they enter."""
 
     trajectory: Ints
+    """Trajectory of each step, counted from 0."""
     step: Ints
+    """Number of each step in its trajectory, counted from 0."""
 
     @classmethod
     def of(cls, steps: Ints, capacity: int) -> StepOrder:
-        """steps: of each trajectory, (batch,). As many lanes as the chip holds trajectories; a round takes the next
-        step of each lane, and a lane whose trajectory has ended takes the next one. A chip that continues the
-        trajectory whose last step is the oldest takes the steps in this order."""
+        """Return the order of steps in lanes, as many as the chip holds trajectories.
+
+        A round takes the next step of each lane. A lane whose trajectory has ended takes the next trajectory. A chip
+        that continues the trajectory whose last step is the oldest processes the steps in this order.
+
+        Args:
+            steps: Number of steps of each trajectory, (batch,).
+            capacity: Number of trajectories that the chip holds.
+        """
         lanes = [(0, lane) for lane in range(min(capacity, len(steps)))]  # when each is free
         place = np.empty((len(steps), 2), np.int64)
         for k, count in enumerate(steps.tolist()):
@@ -41,32 +49,43 @@ class StepOrder(NamedTuple):
         return cls(trajectory[order], step[order])
 
     def inputs(self, arrays: Mapping[str, Array], carried: Collection[str]) -> dict[str, Array]:
-        """The inputs of each step: of those that are carried, (batch, ·), the start of its trajectory, which counts in
-        the first; of the others, (batch, steps, ·), its own."""
+        """Return the inputs of each step, (steps, ·).
+
+        Args:
+            arrays: Carried inputs (batch, ·) hold the start of each trajectory, which counts in its first step; other
+                inputs are (batch, steps, ·).
+            carried: Names of the carried inputs.
+        """
         return {
             name: x[self.trajectory] if name in carried else x[self.trajectory, self.step] for name, x in arrays.items()
         }
 
     def commands(self, steps: Ints) -> Ints:
-        """START, STOP, both or neither."""
+        """Return the commands of each step: START, STOP, both or neither."""
         return START * (self.step == 0) + STOP * (self.step == steps[self.trajectory] - 1)
 
 
 class FeedbackStep(NamedTuple):
-    """values: integers of the outputs by node, (batch,). by_scope: (batch, scopes), where the step overflowed. own:
-    (batch,), where it did, or the state that it begins with. flagged: (batch,), where this step or one before it
-    overflowed."""
+    """Results of one step of all trajectories."""
 
     values: dict[int, Integers]
+    """Integers of the outputs (batch,), by node."""
     by_scope: npt.NDArray[np.bool_]
+    """Passes that overflowed in the step, (batch, scopes)."""
     own: npt.NDArray[np.bool_]
+    """Trajectories that overflowed in the step, or whose state did not fit, (batch,)."""
     flagged: npt.NDArray[np.bool_]
+    """Trajectories that overflowed in this step or an earlier one, (batch,)."""
 
 
 class FeedbackModel:
-    """Trajectories of a formatted step. carry: output -> input of its graph.
+    """Trajectories of a formatted step.
 
-    states: integers of the carried inputs by node, (batch,)."""
+    Args:
+        formatted: Graph of the step.
+        carry: Input that each carried output becomes, by output.
+        states: Integers of the carried inputs (batch,), by node.
+    """
 
     def __init__(self, formatted: FormattedGraph, carry: Mapping[str, str], states: Mapping[int, Integers]) -> None:
         graph = formatted.graph
@@ -79,7 +98,11 @@ class FeedbackModel:
         self._misfit: npt.NDArray[np.bool_] | None = None
 
     def advance(self, controls: Mapping[int, Integers]) -> FeedbackStep:
-        """One step of all trajectories. controls: integers of the other inputs by node, (batch,)."""
+        """Compute one step of all trajectories.
+
+        Args:
+            controls: Integers of the other inputs (batch,), by node.
+        """
         result = evaluate_integers(self.formatted, {**self._states, **controls})
         own = result.overflow if self._misfit is None else result.overflow | self._misfit
         self._flagged = own if self._flagged is None else own | self._flagged

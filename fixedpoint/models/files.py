@@ -1,5 +1,6 @@
-"""Formats as a file that people can read and change, and that builds take: of a robot's functions, each of them a graph
-or a loop of graphs."""
+"""Read and write formats as a JSON file that people can edit: formats of a robot's functions, graphs or loops of
+graphs.
+"""
 
 from __future__ import annotations
 
@@ -23,26 +24,30 @@ from dynagate.graph.late import late_terms_last
 from dynagate.graph.ops import OPS, TRIG
 
 FORMATS = "formats.json"
-"""Name of the file with a design's formats, inside the design's folder."""
+"""Name of the file with a design's formats, in the design's folder."""
 VERSION = 4
+"""Version of the files that are written."""
 OF_ONE_GRAPH = 3
-"""The version of files that hold one graph, without options: these are read as well."""
+"""Version of files that hold one graph without options, which can still be read."""
 PARTS = ("formats", "constants", "bounds")
+"""Sections of a graph."""
 TOLERANCE = "tolerance"
-"""The option that a build may find, and a file then has: a request need not say it."""
+"""Option that a build may find and that a file then holds; a request may omit it."""
 
 WIDEST = 48
-"""Bits of a node; an input or output has at most LARGEST_WORD, of which a field of a stream holds no more."""
+"""Largest word length of a node in bits; inputs and outputs have at most LARGEST_WORD, the limit of a stream's
+field.
+"""
 FINEST = 128
-"""Bits right of the binary point, or zeros left of it: more than any quantity of a robot needs."""
+"""Largest number of bits right of the binary point, or of zeros left of it; no quantity of a robot needs more."""
 OFF = 2.0
-"""Units in the last place by which a constant may differ from that of the graph."""
+"""Units in the last place by which a constant may differ from the graph's."""
 FINEST_SINE = 48
-"""The same of a sine or cosine, whose table doubles with every three bits."""
+"""Largest number of fraction bits of a sine or cosine, whose table doubles with every three bits."""
 
 
 class FormatsError(Error, ValueError):
-    """A formats file that is missing, damaged, or of another graph; the text names the file and the error."""
+    """A formats file is missing, damaged, or of another graph; the text names the file and the error."""
 
 
 def write_formats(
@@ -50,9 +55,17 @@ def write_formats(
     path: str | PathLike[str],
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """One line per node, by its name: [width, frac]; of a constant [integer, width, frac]; of an input [low, high].
-    formatted: of a function, or of several of one robot. options: those that it was traced with; a file without them is
-    not checked for any. Raises FormatsError where the file cannot be written."""
+    """Write formats: a line per node with its name and [width, frac]; [integer, width, frac] of a constant; [low, high]
+    of an input.
+
+    Args:
+        formatted: Formats of a function, or of several functions of one robot.
+        path: Path of the file.
+        options: Options that the functions were traced with. Options of a file without them are not checked.
+
+    Raises:
+        FormatsError: The file cannot be written.
+    """
     functions = formatted if isinstance(formatted, Collection) else (formatted,)
     write(Path(path), text_of(described(functions, options)), FormatsError)
 
@@ -61,7 +74,12 @@ def described(
     functions: Collection[Formatted],
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the content that `write_formats` writes and `FormatsFile` reads."""
+    """Return the content that `write_formats` writes and `FormatsFile` reads.
+
+    Args:
+        functions: Formats of each function.
+        options: Options that the functions were traced with.
+    """
     first = next(iter(functions))
     return {
         "version": VERSION,
@@ -78,12 +96,12 @@ def described(
 
 
 def text_of(content: Mapping[str, Any]) -> str:
-    """The text of a file."""
+    """Return the text of a file with this content."""
     return _lines(content, "\n") + "\n"
 
 
 def _lines(value: Any, end: str) -> str:
-    """JSON: of what holds lists and objects, each entry has a line of its own."""
+    """Return JSON with a line for each entry of objects and lists that hold objects or lists."""
     entries = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
     if not any(isinstance(entry, Mapping | list) for entry in entries):
         return json.dumps(value)
@@ -95,11 +113,12 @@ def _lines(value: Any, end: str) -> str:
 
 
 def _name_of(formatted: Formatted) -> tuple[str, str]:
-    """Robot and function."""
+    """Return the robot and the function."""
     return formatted.step.robot, formatted.step.name
 
 
 def _described(formatted: FormattedGraph) -> dict[str, Any]:
+    """Return the section of a graph."""
     name = [node.name for node in formatted.graph.nodes]
     return {
         "formats": {name[i]: [f.width, f.frac] for i, f in enumerate(formatted.formats)},
@@ -109,39 +128,59 @@ def _described(formatted: FormattedGraph) -> dict[str, Any]:
 
 
 def _as_json(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as JSON stores them."""
     content: dict[str, Any] = json.loads(json.dumps(dict(options)))
     return content
 
 
 def read_formats(graph: Graph, path: str | PathLike[str]) -> FormattedGraph:
-    """The formats of a graph, whose late terms become last as in `assign`.
+    """Read the formats of a graph.
 
-    Raises FormatsError: the file cannot be read, is not one of this graph, or has a format that its node cannot have.
+    Args:
+        graph: The graph.
+        path: Path of the file.
+
+    Returns:
+        The graph with late terms last, as in `assign`, and its formats.
+
+    Raises:
+        FormatsError: The file cannot be read, is for another graph, or has a format that its node cannot have.
     """
     return FormatsFile.read(path).graph(graph)
 
 
 @dataclass(frozen=True)
 class FormatsFile:
-    """The content of a file of formats.
-
-    path: the file, for error messages. functions: by name, the options (or None) and the description of each graph as
-    `described` makes it.
-    """
+    """Content of a formats file."""
 
     path: Path
+    """Path of the file, for errors."""
     robot: str
     arithmetic: Arithmetic
+    """Rounding and overflow."""
     functions: Mapping[str, Mapping[str, Any]]
+    """Options (or None) and the sections of all graphs, by function."""
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> FormatsFile:
-        """Raises FormatsError: the file cannot be read, or is none of formats."""
+        """Read a file.
+
+        Raises:
+            FormatsError: The file cannot be read, or holds no formats.
+        """
         return cls.of(read_json(Path(path), FormatsError, "formats", "a file that write_formats made"), path)
 
     @classmethod
     def of(cls, content: Mapping[str, Any], path: str | PathLike[str]) -> FormatsFile:
-        """Check the content of such a file. Raises FormatsError: it is not a file of formats."""
+        """Check the content of a file.
+
+        Args:
+            content: Content of the file.
+            path: Path of the file, for errors.
+
+        Raises:
+            FormatsError: It holds no formats.
+        """
         path = Path(path)
         if content.get("version") not in (OF_ONE_GRAPH, VERSION):
             raise FormatsError(f"{path} has version {content.get('version')!r}; expected {VERSION}")
@@ -158,18 +197,26 @@ class FormatsFile:
             raise FormatsError(f"{path}: {error}") from None
 
     def word(self, function: str) -> int:
-        """The most bits that a node of a function has; 0 where none is said."""
+        """Return the largest word length of a function's nodes in bits; 0 if the file lists no formats for it."""
         entries = [entry for graph in self._of(function)["graphs"] for entry in graph["formats"].values()]
         widths = [entry[0] for entry in entries if isinstance(entry, list) and entry and type(entry[0]) is int]
         return max(widths, default=0)
 
-    def options_of(self, robot: str, function: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of a function, including those that a search found. asked: the others, which must be those of the
-        file. Raises FormatsError: it is for another function, or for other options."""
+    def options_of(self, robot: str, function: str, requested: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a function, with those that a search found.
+
+        Args:
+            robot: Name of the robot.
+            function: Name of the function.
+            requested: Requested options, which must equal those of the file.
+
+        Raises:
+            FormatsError: The file is for another function, or for other options.
+        """
         held = self._of(function, robot)["options"]
         if held is None:
-            return dict(asked)
-        own, options = _as_json(asked), dict(asked)
+            return dict(requested)
+        own, options = _as_json(requested), dict(requested)
         if TOLERANCE in held and TOLERANCE not in own:
             own[TOLERANCE] = options[TOLERANCE] = held[TOLERANCE]
         for name in (*own, *held):
@@ -179,13 +226,21 @@ class FormatsFile:
         return options
 
     def graph(self, graph: Graph) -> FormattedGraph:
-        """Attach the formats of the file to a graph. Raises FormatsError as `read_formats` does."""
+        """Return a graph with the formats of the file.
+
+        Raises:
+            FormatsError: The file is for another graph, or has a format that its node cannot have.
+        """
         sections = self._of(graph.name, graph.robot)["graphs"]
         self._check_count(graph.name, sections, 1)
         return self._formatted(graph, sections[0])
 
     def loop(self, blocks: Blocks) -> FormattedLoop:
-        """Return the formats of a loop in blocks."""
+        """Return a loop with the formats of the file.
+
+        Raises:
+            FormatsError: The file is for another loop, or has a format that its node cannot have.
+        """
         loop = blocks.loop
         sections = self._of(loop.name, loop.robot)["graphs"]
         self._check_count(loop.name, sections, sum(1 for _ in loop.graphs()))
@@ -193,7 +248,9 @@ class FormatsFile:
         return formatted_loop(blocks, lambda graph: self._formatted(graph, next(rest)))
 
     def _of(self, function: str, robot: str | None = None) -> Mapping[str, Any]:
-        """The section of a function. Raises FormatsError: the file is for another robot or lacks it."""
+        """Return the section of a function. Raise FormatsError if the file is for another robot or lacks the
+        function.
+        """
         if function not in self.functions or self.robot != (robot or self.robot):
             others = f"{plain_text(self.robot)} {','.join(map(plain_text, self.functions))}"
             expected = plain_text(f"{robot or self.robot} {function}")
@@ -207,6 +264,7 @@ class FormatsFile:
             )
 
     def _formatted(self, graph: Graph, content: Mapping[str, Any]) -> FormattedGraph:
+        """Return a graph with the formats of a section."""
         path, graph = self.path, late_terms_last(graph)
         place = {node.name: i for i, node in enumerate(graph.nodes)}
         _check_names(path, content, place)
@@ -230,6 +288,7 @@ class FormatsFile:
 
 
 def _object(path: Path, content: Mapping[str, Any], part: str, where: str = "") -> dict[str, Any]:
+    """Return an object in the file. Raise FormatsError if the entry is no object."""
     value = content.get(part)
     if not isinstance(value, dict):
         raise FormatsError(f"{path} is not a formats file: {where}'{part}' is {value!r:.40}; expected an object")
@@ -237,7 +296,7 @@ def _object(path: Path, content: Mapping[str, Any], part: str, where: str = "") 
 
 
 def _section(path: Path, where: str, section: Any) -> dict[str, Any]:
-    """Options and graphs of a function."""
+    """Return the options and graphs of a function, checked."""
     graphs = section.get("graphs") if isinstance(section, dict) else None
     if not isinstance(graphs, list) or not graphs or not all(isinstance(graph, dict) for graph in graphs):
         raise FormatsError(f"{path} is not a formats file: {where} has no list of graphs, each an object")
@@ -249,7 +308,7 @@ def _section(path: Path, where: str, section: Any) -> dict[str, Any]:
 
 
 def _check_names(path: Path, content: Mapping[str, Any], place: Mapping[str, int]) -> None:
-    """Every node has a format, and what has anything is a node."""
+    """Check that every node has a format, and that every name belongs to a node."""
     for part in PARTS:
         for name in content[part]:
             if name not in place:
@@ -260,8 +319,9 @@ def _check_names(path: Path, content: Mapping[str, Any], place: Mapping[str, int
 
 
 def _check_constants(path: Path, formatted: FormattedGraph) -> None:
-    """They are those of the graph, but for OFF of the last place: others belong to another robot of this name, or to
-    other options."""
+    """Check that constants equal the graph's to OFF units: others belong to another robot of this name, or to other
+    options.
+    """
     for i, (integer, fmt) in formatted.constants.items():
         node, held = formatted.graph.nodes[i], integer * fmt.step
         own, off = float(node.constant or 0.0), OFF * fmt.step
@@ -303,7 +363,7 @@ def _bounds(entry: Any, where: str) -> tuple[float, float]:
 
 
 def _numbers(entry: Any, kinds: tuple[type, ...], where: str, expected: str, count: int) -> list[Any]:
-    """A list of this many numbers of these types; `True`, which Python counts as a number, is none."""
+    """Return a list of this many numbers of these types; `True`, which Python counts as a number, is refused."""
     if not isinstance(entry, list) or len(entry) != count or any(type(number) not in kinds for number in entry):
         raise FormatsError(f"{where} has {entry!r:.60}; expected {expected}")
     return entry

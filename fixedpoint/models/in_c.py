@@ -1,4 +1,4 @@
-"""A formatted graph as a program for the interpreter in C (`native.interpreter`): the same integers as numpy's."""
+"""Run a formatted graph in the C interpreter (`native.interpreter`), with the same integers as numpy's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynagate.native.compile import CompileError
 from dynagate.native.interpreter import FIELDS, Interpreted, InterpreterKernel, InterpreterProgram, interpret, loaded
 
 NARROW, WIDE = 32, 64
-"""Bits in which values are kept."""
+"""Bits in which values are stored."""
 
 
 def kernels() -> tuple[InterpreterKernel, ...]:
@@ -32,17 +32,22 @@ def kernels() -> tuple[InterpreterKernel, ...]:
 
 
 WORTH = 20_000_000
-"""Compiling the interpreter takes seconds, once. A process does so when numpy has computed this many nodes times
-states, which takes some 0.3 s."""
+"""Work in numpy, in nodes times states, after which a process compiles the interpreter.
+
+Compiling takes seconds, once; this work takes about 0.3 s.
+"""
 OVERHEAD = 1000
-"""Time that numpy takes for a node besides that for its states, in states."""
+"""Time that numpy needs for a node in addition to that for its states, in states."""
 
 
 def evaluate_in_c(
     formatted: FormattedGraph, inputs: Mapping[int, Integers], keep_all: bool
 ) -> tuple[dict[int, Integers], npt.NDArray[np.bool_], dict[int, int]] | None:
-    """The fields of `evaluate.Values`, by the interpreter. None where numpy has to compute them: there is no compiler,
-    the interpreter is neither loaded nor worth compiling, or formats or inputs need more than 64 bits."""
+    """Return the fields of `evaluate.Values`, computed by the interpreter.
+
+    Returns None if numpy has to compute them: there is no compiler, the interpreter is neither loaded nor worth
+    compiling, or formats or inputs need more than 64 bits. Arguments are those of `evaluate_integers`.
+    """
     batch = len(next(iter(inputs.values())))
     if not _worth(len(formatted.graph) * (batch + OVERHEAD)):
         return None
@@ -57,6 +62,7 @@ def evaluate_in_c(
 
 
 def _encoded(formatted: FormattedGraph, keep_all: bool) -> Encoded | None:
+    """Return the graph for the interpreter; None if C has no types for it."""
     if keep_all not in formatted.encodings:
         try:
             formatted.encodings[keep_all] = Encoded(formatted, keep_all)
@@ -72,17 +78,18 @@ kernels.
 """
 
 _work = 0
-"""Work that this process has done so far, in nodes times states."""
+"""Work that this process has done, in nodes times states."""
 
 
 def _worth(work: int) -> bool:
-    """Whether an interpreter is there, or worth compiling after this work too."""
+    """Return whether an interpreter is loaded, or worth compiling after this work."""
     global _work
     _work += work
     return any(_loaded.values()) if _loaded else _work >= WORTH
 
 
 def _ready(encoded: Encoded) -> bool:
+    """Return whether the interpreter for a graph is loaded; compile it if necessary."""
     key = encoded.program.word, encoded.kernels
     if key not in _loaded:
         try:
@@ -94,7 +101,11 @@ def _ready(encoded: Encoded) -> bool:
 
 
 def word_of(formatted: FormattedGraph) -> int:
-    """Bits in which values are kept. Raises NotInCError: there is no such type."""
+    """Return the bits in which values are stored.
+
+    Raises:
+        NotInCError: There is no such type.
+    """
     widest = max(format.width for format in formatted.formats)
     most = max(widest, *(format.width for _, format in formatted.constants.values()), 0)
     if most > WIDE - 2:
@@ -103,9 +114,16 @@ def word_of(formatted: FormattedGraph) -> int:
 
 
 class Encoded:
-    """A formatted graph as the interpreter takes it. keep_all: results are all nodes, not only the outputs.
+    """A formatted graph in the form that the interpreter expects.
 
-    kept: the nodes whose integers it returns. Raises NotInCError: its formats need wider types than C has.
+    The attribute `kept` lists the nodes whose integers it returns.
+
+    Args:
+        formatted: Graph with formats.
+        keep_all: Whether to return all nodes, and not only the outputs.
+
+    Raises:
+        NotInCError: The formats need wider types than C has.
     """
 
     def __init__(self, formatted: FormattedGraph, keep_all: bool) -> None:
@@ -134,7 +152,7 @@ class Encoded:
         )
 
     def _step(self, i: int, slot: Sequence[int]) -> tuple[int, ...]:
-        """FIELDS of a node's operation."""
+        """Return the FIELDS of a node's operation."""
         formatted = self._formatted
         node, to = formatted.graph.nodes[i], formatted.formats[i]
         constant, _ = formatted.constants.get(i, (0, None))
@@ -153,7 +171,7 @@ class Encoded:
         )
 
     def _plan(self, unit: Unit, sources: Sequence[Format], to: Format) -> tuple[ExactResult, int]:
-        """The exact result of a unit's operation, and where the numbers of its plan begin."""
+        """Return the exact result of a unit's operation, and the index of the first number of its plan."""
         key = unit.plan, tuple(sources), to
         if key not in self._planned:
             exact = unit.plan(*sources, to)
@@ -162,7 +180,16 @@ class Encoded:
         return self._planned[key]
 
     def __call__(self, inputs: Mapping[int, Integers]) -> Interpreted | None:
-        """inputs: node id of every input -> integers (batch,). None: one of them is not in its format. Raises
-        CompileError."""
+        """Run the interpreter.
+
+        Args:
+            inputs: Integers (batch,) of every input, by node.
+
+        Returns:
+            The results; None if an input does not fit its format.
+
+        Raises:
+            CompileError: The interpreter cannot be compiled.
+        """
         graph = self._formatted.graph
         return interpret(self.program, self.kernels, np.stack([inputs[i] for i in graph.input_nodes]))

@@ -1,10 +1,10 @@
-"""Integers of loops of graphs: formats for every step, and what a processor computes of them.
+"""Loops of graphs in integers: formats for all graphs, and the integers that a processor computes.
 
-A value that is carried has a place of its own, in the format of the first step that takes it; what comes to it is
-rounded to that format, and so is what a step takes in another format. A loop with a tolerance compares integers.
+A carried value is stored in the format of the first graph that reads it. A new value is rounded to that format, and so
+is a value that a graph reads in another format. A loop with a tolerance compares integers.
 
-What a loop in the body takes or keeps of every iteration lies in a memory. A value and the input that it is carried to
-are the same places there, so such values have the format of the first reader of one of them.
+Values that an inner loop reads or writes separately in every iteration lie in a memory. A value and the input that it
+is carried to share addresses, and so have the format of the first reader of either.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from dynagate.graph.loop import Loop, Until, evaluate_turn
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 
 Values = dict[str, list[FormattedIntegers]]
-"""Entries of each value, integers (batch,) and their format; of those that lie in memory (batch, iterations)."""
+"""Entries of each value: integers (batch,) with their format; values in memory are (batch, iterations)."""
 
 
 @dataclass(frozen=True)
 class FormattedLoop(Formatted):
-    """A loop in blocks (`graph.blocks`) whose graphs have formats.
-
-    loop: carries, results and how it ends. steps: its steps in order. starts: of it and all loops in it, what carried
-    inputs begin with where it is one number."""
+    """A loop in blocks (`graph.blocks`) whose graphs have formats."""
 
     loop: Loop
+    """The loop without formats."""
     steps: tuple[Formatted, ...]
+    """Formatted steps in order."""
     starts: Mapping[str, float]
+    """Initial values of carried inputs that begin with one number, for the loop and all inner loops."""
 
     @property
     def step(self) -> Loop:
@@ -72,7 +72,7 @@ class FormattedLoop(Formatted):
 
     @cached_property
     def ports(self) -> dict[str, tuple[Port, FormattedGraph]]:
-        """Inputs of the steps, and of those of loops in it: the port of the first graph that takes each."""
+        """Return the port of the first graph that reads each input of the steps, at every depth."""
         ports: dict[str, tuple[Port, FormattedGraph]] = {}
         for graph in self.graphs():
             for port in graph.graph.inputs:
@@ -86,7 +86,7 @@ class FormattedLoop(Formatted):
 
     @cached_property
     def makers(self) -> dict[str, tuple[Port, FormattedGraph]]:
-        """Outputs of the steps, and of those of loops in it: the port and the graph that computes each."""
+        """Return the port and the graph that compute each output of the steps, at every depth."""
         return {port.name: (port, graph) for graph in self.graphs() for port in graph.graph.outputs}
 
     @cached_property
@@ -103,9 +103,7 @@ class FormattedLoop(Formatted):
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        """Return the inputs from outside: `Loop.inputs` without the constants in `starts` and without values in
-        memory.
-        """
+        """Return the inputs from outside: `Loop.inputs` without those in `starts` and without values in memory."""
         return tuple(p for p in self.loop.inputs if p.name not in self.starts and p.name not in self.memory)
 
     @cached_property
@@ -116,11 +114,14 @@ class FormattedLoop(Formatted):
 
 @dataclass(frozen=True)
 class InMemory:
-    """A value of every iteration. owner: the value whose places it has. formats: of the entries of an iteration."""
+    """A value that is stored separately for every iteration."""
 
     owner: str
+    """Value whose addresses it uses."""
     iterations: int
+    """Number of iterations."""
     formats: list[Format]
+    """Formats of the entries of one iteration."""
 
 
 def _formats_of(port: Port, graph: FormattedGraph) -> list[Format]:
@@ -129,8 +130,7 @@ def _formats_of(port: Port, graph: FormattedGraph) -> list[Format]:
 
 
 def owners_of(loop: Loop) -> dict[str, str]:
-    """Names of what loops in a loop take or keep of every iteration -> one name for all that have the same places: what
-    is carried, and where to."""
+    """Return one name for all values in memory that share addresses: a carried value, and the input that it becomes."""
     inner = tuple(loop.inner_loops())
     names = dict.fromkeys(name for each in inner for name in (*each.per_turn, *each.kept))
     owners = {name: name for name in names}
@@ -143,19 +143,24 @@ def owners_of(loop: Loop) -> dict[str, str]:
 
 
 def tolerance_of(stop: Until, residual: Format) -> int:
-    """The largest integer of a residual with which a loop ends."""
+    """Return the largest integer of a residual at which a loop ends."""
     return min(math.floor(math.ldexp(stop.tolerance, residual.frac)), residual.highest)
 
 
 def read(graph: Graph) -> set[int]:
-    """The inputs that something reads."""
+    """Return the inputs of a graph that an operation or an output reads."""
     used = {a for node in graph.nodes for a in node.args} | set(graph.output_nodes)
     return used & set(graph.input_nodes)
 
 
 class LoopTrajectories:
-    """Trajectories of a loop, iteration by iteration. states: integers (batch,) of the entries of each carried input,
-    in its formats. batch: of how many, where there are no such states. Memory begins with zeros."""
+    """Trajectories of a loop, computed iteration by iteration. Memory begins with zeros.
+
+    Args:
+        formatted: The loop.
+        states: Integers (batch,) of the entries of each carried input, in its formats.
+        batch: Number of trajectories, if there are no states.
+    """
 
     def __init__(
         self, formatted: FormattedLoop, states: Mapping[str, Sequence[npt.NDArray[np.int64]]], batch: int = 0
@@ -175,15 +180,21 @@ class LoopTrajectories:
                 self._states[name] = _constant(formatted, name, self.batch)
         self._flagged = np.zeros(self.batch, dtype=bool)
         self.overflow = self._flagged
-        """Whether the last iteration overflowed, (batch,)."""
+        """Trajectories that overflowed in the last iteration, (batch,)."""
 
     def memory_of(self, other: LoopTrajectories) -> None:
-        """Begins with what another one has in memory."""
+        """Copy the memory of other trajectories."""
         self._states |= {name: own for name, own in other._states.items() if name in self.formatted.memory}
 
     def advance(self, per_turn: Mapping[str, Sequence[npt.NDArray[np.int64]]]) -> tuple[Values, npt.NDArray[np.bool_]]:
-        """per_turn: integers of the other inputs, by name. Returns all values, and (batch,) where this iteration or one
-        before it overflowed."""
+        """Compute one iteration.
+
+        Args:
+            per_turn: Integers (batch,) of the other inputs, by name.
+
+        Returns:
+            All values, and the trajectories (batch,) that overflowed in this iteration or an earlier one.
+        """
         formatted = self.formatted
         values = dict(self._states)
         for name, own in per_turn.items():
@@ -199,19 +210,20 @@ class LoopTrajectories:
 
 
 class _Run:
-    """overflow: (batch,), where something did."""
+    """One iteration. overflow: trajectories that overflowed in it, (batch,)."""
 
     def __init__(self, batch: int, arithmetic: Arithmetic, memory: Mapping[str, InMemory]) -> None:
         self.arithmetic, self.memory = arithmetic, memory
         self.overflow = np.zeros(batch, dtype=bool)
 
     def body(self, formatted: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
-        """All values after the steps. rows: whose they are."""
+        """Return all values after the steps. rows: trajectories of the values."""
         for step in formatted.steps:
             values = {**values, **INTEGERS[step.kind](self, step, values, rows)}
         return values
 
     def graph(self, step: FormattedGraph, values: Values, rows: npt.NDArray[np.int64]) -> Values:
+        """Return the outputs of a graph."""
         needed, integers = read(step.graph), {}
         for port in step.graph.inputs:
             for i, fixed in zip(port.nodes, values[port.name], strict=True):
@@ -224,6 +236,7 @@ class _Run:
         }
 
     def rounded(self, fixed: FormattedIntegers, to: Format, rows: npt.NDArray[np.int64]) -> FormattedIntegers:
+        """Return a value in another format."""
         if fixed.format == to:
             return fixed
         result = rescale(fixed.value, fixed.format.frac, to, self.arithmetic)
@@ -243,7 +256,7 @@ class _Run:
         }
 
     def loop(self, step: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
-        """A loop in the body: what it gives."""
+        """Return the outputs of an inner loop."""
         state = dict(values)
         for name in step.loop.carry.values():
             state[name] = _constant(step, name, len(rows)) if name in step.starts else values[name]
@@ -277,7 +290,7 @@ class _Run:
     def keep(
         self, step: FormattedLoop, k: int, iteration: Values, results: Values, rows: npt.NDArray[np.int64]
     ) -> None:
-        """Writes what a loop keeps of iteration k."""
+        """Store the values of iteration k that a loop keeps."""
         for name in step.loop.kept:
             own = self.memory[name]
             if name not in results:
@@ -297,9 +310,7 @@ INTEGERS: Mapping[str, Callable[[_Run, Any, Values, npt.NDArray[np.int64]], Valu
         SCAN: refused("integers of a program", "graphs and loops"),
     },
 )
-"""Function that computes the outputs of a step in integers from all values of its scope, for some rows, by kind of
-step.
-"""
+"""Functions that compute the outputs of each kind of step, from all values of its scope, for some trajectories."""
 
 
 def _constant(formatted: FormattedLoop, name: str, batch: int) -> list[FormattedIntegers]:
@@ -311,13 +322,14 @@ def _constant(formatted: FormattedLoop, name: str, batch: int) -> list[Formatted
 
 
 def _rows(entries: list[FormattedIntegers], rows: npt.NDArray[np.bool_]) -> list[FormattedIntegers]:
+    """Return the entries of some trajectories."""
     return entries if rows.all() else [FormattedIntegers(each.value[rows], each.format) for each in entries]
 
 
 def _put(
     whole: list[FormattedIntegers] | None, entries: list[FormattedIntegers], place: npt.NDArray[np.int64], batch: int
 ) -> list[FormattedIntegers]:
-    """Entries of some rows in those of all."""
+    """Write entries of some trajectories into those of all."""
     whole = whole or [
         FormattedIntegers(np.zeros((batch, *each.value.shape[1:]), np.int64), each.format) for each in entries
     ]
@@ -327,14 +339,20 @@ def _put(
 
 
 def values_of(entries: Sequence[FormattedIntegers], shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """A value (batch, *shape) as float64."""
+    """Return a value (batch, *shape) as float64."""
     return np.stack([to_float(each.value, each.format) for each in entries], axis=1).reshape(-1, *shape)
 
 
 def integers_of(
     formatted: FormattedLoop, inputs: Mapping[str, npt.ArrayLike], numbers: Mapping[str, str] = EXACT
 ) -> dict[str, list[npt.NDArray[np.int64]]]:
-    """Inputs (batch, *shape) as integers of their formats. numbers: as of `fixedpoint.models.evaluate`."""
+    """Convert inputs (batch, *shape) to integers in their formats.
+
+    Args:
+        formatted: The loop.
+        inputs: Arrays by name.
+        numbers: Type that streams round each input to before, by name.
+    """
     integers = {}
     for name, array in inputs.items():
         flat = carried(np.asarray(array, dtype=np.float64), numbers.get(name))
@@ -353,15 +371,17 @@ class Observed:
     inputs: dict[int, list[dict[str, Array]]] = field(default_factory=dict)
 
     def of(self, graph: Graph) -> dict[str, Array]:
+        """Return all inputs of a graph, joined."""
         batches = self.inputs[id(graph)]
         return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
     def evaluated(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs of a graph, whose inputs are noted."""
+        """Evaluate a graph and record its inputs."""
         self.inputs.setdefault(id(graph), []).append(dict(inputs))
         return evaluate(graph, inputs)
 
     def add(self, other: Observed) -> None:
+        """Add the records of another run."""
         for graph, batches in other.inputs.items():
             self.inputs.setdefault(graph, []).extend(batches)
 
@@ -374,9 +394,12 @@ def observe(
 ) -> Observed:
     """Run a loop in float64 and record the inputs that reach each of its graphs.
 
-    states: carried and constant inputs (batch, *shape). per_turn: inputs of every iteration, (batch, iterations,
-    *shape). kept: a function from the values after an iteration to the trajectories that continue, (batch,); the others
-    end, and that iteration does not count.
+    Args:
+        blocks: The loop.
+        states: Carried and constant inputs (batch, *shape).
+        per_turn: Inputs of every iteration, (batch, iterations, *shape).
+        kept: Function from the values after an iteration to the trajectories that continue, (batch,). The others end,
+            and that iteration does not count.
     """
     observed = Observed()
     state = {name: np.asarray(x, dtype=np.float64) for name, x in states.items()}
@@ -405,19 +428,27 @@ def observe(
 def _inputs_of(
     state: Mapping[str, Array], starts: Mapping[str, Array], per_turn: Mapping[str, Array], iteration: int
 ) -> dict[str, Array]:
-    """The inputs of an iteration."""
+    """Return the inputs of an iteration."""
     return {**starts, **state, **{name: x[:, iteration] for name, x in per_turn.items()}}
 
 
 def assign_loop(blocks: Blocks, observed: Observed, limits: InputBounds, policy: Policy) -> FormattedLoop:
-    """Formats of one word: the binary point of each node by its range over what was observed. limits: bounds of inputs
-    by name. A step takes a value in the format that it has, unless the value is carried."""
+    """Choose formats of one word length, with binary points from the observed ranges.
+
+    A step reads a value in the format that the value has, unless it is carried.
+
+    Args:
+        blocks: The loop.
+        observed: Inputs that reached each graph.
+        limits: Bounds of the inputs.
+        policy: Word length and arithmetic.
+    """
     return _Assigner(observed, limits, policy, blocks.starts, owners_of(blocks.loop)).loop(blocks.loop, {})
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """Bounds of inputs: what their formats hold where they have one already."""
+    """Bounds of inputs: the limits of their formats, if they have any."""
 
     outside: InputBounds
     formats: Mapping[str, list[Format]]
@@ -429,21 +460,21 @@ class _Limits:
 
 
 class _Formatter(ABC):
-    """Brings formats to the graphs of a loop, in order. starts: as of `Blocks`."""
+    """Chooses formats for the graphs of a loop, in order. starts: initial values of carried inputs."""
 
     def __init__(self, starts: Mapping[str, float]) -> None:
         self.starts = starts
 
     @abstractmethod
     def graph(self, graph: Graph, known: Mapping[str, list[Format]]) -> FormattedGraph:
-        """Return a graph with formats. known: formats of the entries of values that have one."""
+        """Return a graph with formats. known: formats of the entries of values that have formats."""
 
     @abstractmethod
     def kept(self, name: str, formats: list[Format]) -> None:
-        """Note the format of a value."""
+        """Record the format of a value that the loop keeps."""
 
     def loop(self, loop: Loop, known: Mapping[str, list[Format]]) -> FormattedLoop:
-        """known: formats of the entries of values that have one."""
+        """Return a loop with formats. known: formats of the entries of values that have formats."""
         formats = {name: own for name, own in known.items() if name not in loop.carry.values()}
         steps = tuple(FORMATS[step.kind](self, step, formats) for step in loop.steps)
         for name in loop.kept:
@@ -451,13 +482,13 @@ class _Formatter(ABC):
         return FormattedLoop(loop, steps, self.starts)
 
     def add_loop(self, loop: Loop, formats: dict[str, list[Format]]) -> FormattedLoop:
-        """Choose the formats of an inner loop, and add those of its outputs to the formats of the scope around it."""
+        """Choose the formats of an inner loop, and add those of its outputs to the scope around it."""
         inner = self.loop(loop, formats)
         formats |= {name: _formats_of(*maker) for name, maker in inner.outputs.items()}
         return inner
 
     def add_graph(self, graph: Graph, formats: dict[str, list[Format]]) -> FormattedGraph:
-        """Choose the formats of a graph, and add those of its ports to the formats of its scope."""
+        """Choose the formats of a graph, and add those of its ports to its scope."""
         own = self.graph(graph, formats)
         for port in own.graph.inputs:
             formats.setdefault(port.name, _formats_of(port, own))
@@ -467,7 +498,7 @@ class _Formatter(ABC):
 
 
 class _Listed(_Formatter):
-    """Formats that a function returns for each graph."""
+    """Uses the formats that a function returns for each graph."""
 
     def __init__(self, starts: Mapping[str, float], formatted: Callable[[Graph], FormattedGraph]) -> None:
         super().__init__(starts)
@@ -480,12 +511,17 @@ class _Listed(_Formatter):
 
 
 def formatted_loop(blocks: Blocks, formatted: Callable[[Graph], FormattedGraph]) -> FormattedLoop:
-    """Return a loop with formats. formatted: returns each of its graphs, in order, with formats."""
+    """Return a loop with formats.
+
+    Args:
+        blocks: The loop.
+        formatted: Function that returns each graph, in order, with formats.
+    """
     return _Listed(blocks.starts, formatted).loop(blocks.loop, {})
 
 
 class _Assigner(_Formatter):
-    """Chooses formats by ranges. in_memory: formats of values that lie in memory, by their owners."""
+    """Chooses formats by ranges. in_memory: formats of values in memory, by owner."""
 
     def __init__(
         self,
@@ -500,7 +536,7 @@ class _Assigner(_Formatter):
         self.in_memory: dict[str, list[Format]] = {}
 
     def kept(self, name: str, formats: list[Format]) -> None:
-        """Note the format of a value, if it lies in memory and has none."""
+        """Record the format of a value, if it lies in memory and has none."""
         if name in self.owners:
             self.in_memory.setdefault(self.owners[name], formats)
 
@@ -531,4 +567,4 @@ FORMATS: Mapping[str, Callable[[_Formatter, Any, dict[str, list[Format]]], Forma
         SCAN: refused("a program", "graphs and loops"),
     },
 )
-"""Each kind of step with formats; those of its outputs are added to the formats of its scope."""
+"""Functions that give formats to each kind of step, and add those of its outputs to the formats of its scope."""

@@ -1,4 +1,6 @@
-"""Models: the integers that hardware computes, for graphs, loops over links, steps of motions and solvers alike."""
+"""Models of hardware: exact integers of graphs, loops over links, steps of motions, and solvers, behind one
+interface.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +23,23 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 Results = dict[str, npt.NDArray[np.float64]]
 Flags = npt.NDArray[np.bool_]
 Begin = Callable[[npt.NDArray[Any], npt.NDArray[Any]], Arrays]
+"""Function from q and qd to the initial values of a loop."""
 
 WARM = "warm"
 """Input of a solver: whether a problem begins with the solution of the one before it."""
 SLACK = 1e-6
-"""Share of its limits by which an input of a loop over links may be outside of them, as rounding does."""
+"""Share of its limits by which an input of a loop over links may exceed them, as rounding does."""
 
 
 class EntryRange(NamedTuple):
     """Values that the format of an entry of an input was chosen for."""
 
     bounds: tuple[float, float]
+    """Smallest and largest value."""
     slack: float
-    """How far outside of the bounds a value is accepted."""
+    """Amount by which a value may exceed the bounds."""
     format: Format | None = None
+    """Format of the entry, if a stream rounds it before."""
     number: str | None = None
     """Type that a stream rounds the entry to. The rounded value must then fit the format."""
 
@@ -44,7 +49,7 @@ Ranges = Mapping[str, Sequence[EntryRange]]
 
 
 class IntegerModel(ABC):
-    """The integers that hardware computes for a batch."""
+    """Computes the integers of the hardware for a batch."""
 
     robot: str
     name: str
@@ -52,29 +57,35 @@ class IntegerModel(ABC):
     outputs: Sequence[AnyPort]
     ranges: Ranges
     carry: Mapping[str, str] = {}
-    """Output -> input of the next step, of a motion whose states stay in the hardware."""
+    """Input of the next step that each output becomes, for a motion whose states stay in the hardware."""
 
     @abstractmethod
     def run(self, arrays: Arrays) -> tuple[Results, Flags]:
         """Compute a batch.
 
         Args:
-            arrays: Each input, (batch, *shape). Of a motion, inputs of steps are (batch, steps, *shape), and carried
-                inputs hold the states that the first step begins with.
+            arrays: Inputs (batch, *shape) by name. For a motion, inputs of steps are (batch, steps, *shape), and
+                carried inputs hold the initial states.
 
         Returns:
-            The outputs by name, and where a value overflowed: (batch, *shape) and (batch,), of a motion
-            (batch, steps, *shape) and (batch, steps).
+            Outputs (batch, *shape) by name, and overflow flags (batch,). For a motion, outputs are (batch, steps,
+            *shape) and flags (batch, steps).
         """
 
 
 class GraphModel(IntegerModel):
-    """A graph of a function. Samples that share a packet share a flag."""
+    """Computes a function by its graph. Samples that share a packet share an overflow flag."""
 
     def __init__(
         self, formatted: FormattedGraph, numbers: Mapping[str, str] = EXACT, samples_per_packet: int = 1
     ) -> None:
-        """numbers: type that streams round each input and output to, by name."""
+        """Describe the model.
+
+        Args:
+            formatted: Graph with formats.
+            numbers: Type that streams round each input and output to, by name.
+            samples_per_packet: Number of samples that share a packet.
+        """
         graph = formatted.graph
         self.formatted, self._numbers, self._together = formatted, numbers, samples_per_packet
         self.robot, self.name, self.inputs, self.outputs = graph.robot, graph.name, graph.inputs, graph.outputs
@@ -100,7 +111,7 @@ def flagged_together(flags: Flags, count: int) -> Flags:
 
 
 class ScanModel(IntegerModel):
-    """A loop over links. inputs: the ports of its function, in order."""
+    """Computes a function by a loop over links. inputs: ports of the function, in order."""
 
     def __init__(self, formatted: FormattedScans, inputs: Sequence[AnyPort]) -> None:
         loop = formatted.loop
@@ -117,7 +128,7 @@ class ScanModel(IntegerModel):
 
 
 class StepModel(IntegerModel):
-    """A graph whose results are the states of its next step."""
+    """Computes motions by a graph whose results are the states of its next step."""
 
     def __init__(self, formatted: FormattedGraph, carry: Mapping[str, str], numbers: Mapping[str, str] = EXACT) -> None:
         graph = formatted.graph
@@ -147,7 +158,9 @@ class StepModel(IntegerModel):
 
 
 class MotionModel(IntegerModel):
-    """A loop whose iterations are steps of a motion. begin: q and qd -> what the loop begins with."""
+    """Computes motions by a loop whose iterations are steps. begin: function from q and qd to the loop's initial
+    values.
+    """
 
     def __init__(
         self,
@@ -175,10 +188,9 @@ class MotionModel(IntegerModel):
 
 
 class SolverModel(IntegerModel):
-    """A loop that solves a problem for each sample.
+    """Solves a problem for each sample.
 
-    A problem that is warm begins with the memory that the one before it has left, which may be the last one of the run
-    before.
+    A warm problem begins with the memory of the problem before it, which may be the last one of the run before.
     """
 
     def __init__(self, formatted: FormattedLoop, numbers: Mapping[str, str] = EXACT) -> None:
@@ -203,8 +215,12 @@ class SolverModel(IntegerModel):
 
 
 def loop_ranges(formatted: FormattedLoop, numbers: Mapping[str, str] | None = None) -> dict[str, list[EntryRange]]:
-    """Return the ranges of a loop's inputs. numbers: type that streams round each input to; None for motions, whose
-    values are only compared with their bounds."""
+    """Return the ranges of a loop's inputs.
+
+    Args:
+        formatted: The loop.
+        numbers: Type that streams round each input to; None for motions, whose values are only compared with bounds.
+    """
     ranges = {}
     for port in formatted.inputs:
         first, graph = formatted.ports[port.name]

@@ -1,7 +1,8 @@
-"""Loops of graphs on integers, with formats for what their graphs met: for loops whose values no region describes.
+"""Loops of graphs in integers, with formats from observed values: for loops whose values no region bounds.
 
-Each graph has formats of its own, of one word. What passes from one to the next is the value of an integer, rounded
-half up to the format of its reader. Such values are float64 numbers without error, for words of 32 bits at most.
+Each graph has formats of its own, with one word length. A value passes from one graph to the next as the number that
+its integer stands for, and is rounded half up to the format of its reader. These numbers are exact in float64 for words
+of up to 32 bits.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from dynagate.graph.late import late_terms_last
 from dynagate.graph.loop import Loop, Until, evaluate_loop
 
 MOST = 4096
-"""States of a graph that its ranges come from."""
+"""Largest number of states of a graph that its ranges come from."""
 
 
 class Unlimited:
-    """Values of which nothing is known but what was met."""
+    """Bounds of values that are known only from observation."""
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
         return None
 
 
 class AcceptedInputs(Observed):
-    """Inputs that reached each graph of a loop, without retries that failed.
+    """Inputs that reached each graph of a loop, without failed retries.
 
-    The formats need not hold a point that a line search rejects or that a factorization fails on, so the iterations of
-    a retry are dropped if another follows. retries: names of such loops, which end when a value is small.
+    Formats need not hold a point that a line search rejects or on which a factorization fails. The iterations of a
+    retry are therefore dropped if another one follows. retries: names of such loops, which end when a value is small.
     """
 
     def __init__(self, loop: Loop, retries: Collection[str]) -> None:
@@ -68,12 +69,13 @@ class AcceptedInputs(Observed):
 
 @dataclass
 class LoopEvaluator:
-    """A loop in integers. formats: of its graphs, by `id`. overflows: by graph, in how many states of the last call a
-    result did not fit its format, and became the nearest that does."""
+    """Evaluates a loop in integers."""
 
     loop: Loop
     formats: Mapping[int, FormattedGraph]
+    """Formats of the graphs, by `id`."""
     overflows: Counter[str] = field(default_factory=Counter)
+    """Number of states of the last call in which a result saturated, by graph."""
 
     @classmethod
     def observing(
@@ -84,9 +86,18 @@ class LoopEvaluator:
         moving: Collection[str] = (),
         retries: Collection[str] = (),
     ) -> LoopEvaluator:
-        """With formats for all that comes into each graph while the loop runs on these inputs in float64. moving:
-        inputs of graphs whose entries change places, and so have one range. retries: as of `AcceptedInputs`. Raises
-        ValueError: a value is not finite in one of them."""
+        """Return an evaluator with formats for all values that occur while the loop runs in float64.
+
+        Args:
+            loop: The loop.
+            inputs: Inputs (batch, ...) by name.
+            policy: Word length and arithmetic.
+            moving: Inputs of graphs whose entries change places, and so share a range.
+            retries: Names of retry loops, as in `AcceptedInputs`.
+
+        Raises:
+            ArgumentError: A value is not finite in a graph.
+        """
         observed = AcceptedInputs(loop, retries)
         evaluate_loop(loop, inputs, observed.evaluated)
         formats = {id(graph): _formatted(graph, observed.of(graph), policy, moving) for graph in loop.graphs()}
@@ -95,8 +106,8 @@ class LoopEvaluator:
     def evaluate(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Return the outputs of the loop, as `evaluate_loop` does.
 
-        Integers often repeat themselves: a problem that cannot converge in its formats tries the same steps in each
-        iteration. These steps are computed once.
+        Integers often repeat: a problem that cannot converge in its formats tries the same steps in each iteration.
+        These steps are computed once.
         """
         self.overflows.clear()
         return evaluate_loop(self.loop, inputs, self._graph, reuse=True)
@@ -110,6 +121,7 @@ class LoopEvaluator:
 
 
 def _formatted(graph: Graph, inputs: Mapping[str, Array], policy: Policy, moving: Collection[str]) -> FormattedGraph:
+    """Return a graph with formats for observed inputs."""
     every = -(-len(next(iter(inputs.values()))) // MOST)
     sample = {name: x[::every] for name, x in inputs.items()}
     for name in sample.keys() & moving:

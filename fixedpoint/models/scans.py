@@ -1,7 +1,7 @@
-"""Integers of scans: one format for each value of a body, over all links that have the body.
+"""Scans in integers: one format for each value of a body, over all links that have the body.
 
-A value that a body reads is in the format that its writer gave it, and is brought into the reader's own. What comes
-from several children is summed exactly, and rounded once.
+A body reads a value in the format of its writer and converts it to its own format. Values from several children are
+summed exactly and rounded once.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from dynagate.graph.region import Kind, Region
 from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan, evaluate_scan, scans_of
 
 MOST_ROWS = 2**14
-"""Samples times links that the ranges of a body come from, at most: less samples for more links."""
+"""Largest number of samples times links that the ranges of a body come from."""
 
 LEAST_SAMPLES = 128
+"""Smallest number of samples, even for many links."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +39,21 @@ class FormattedScan:
 
     scan: Scan
     bodies: tuple[FormattedGraph, ...]
+    """Formatted graph of each kind of body."""
 
 
 @dataclass(frozen=True)
 class FormattedScans:
-    """A function as scans with formats. bounds: input -> the values (low, high) of each entry that they are for; None
-    for one that follows from others."""
+    """A function as scans with formats."""
 
     loop: Loop
     scans: tuple[FormattedScan, ...]
     bounds: Mapping[str, Sequence[tuple[float, float]] | None]
+    """Smallest and largest value of each entry of an input; None for an input that follows from others."""
 
     @cached_property
     def arithmetic(self) -> Arithmetic:
+        """Return rounding and overflow."""
         return self.scans[0].bodies[0].arithmetic
 
 
@@ -62,11 +65,21 @@ def assign_scans(
     external_forces: bool = False,
     forces: Sequence[Force | str] = (),
 ) -> FormattedScans:
-    """Formats for the states of a region, as `assign` chooses those of a graph: one word length, and a binary point for
-    each node of a body from its range over the sampled states and all links that have the body.
+    """Choose formats of one word length for the states of a region.
 
-    loop: scans that follow one another, as `trace_scan` gives them; external_forces, forces: those of the function.
-    Raises ValueError: a step is no scan, ranges that are to be proved, or a value is not finite somewhere."""
+    The binary point of each node of a body comes from its range over the sampled states and all links that have the
+    body.
+
+    Args:
+        loop: Scans that follow one another, from `trace_scan`.
+        region: Operating region.
+        policy: Word length and ranges.
+        external_forces: Whether the function has external forces as inputs.
+        forces: Forces of the function.
+
+    Raises:
+        ArgumentError: A step is no scan, ranges are to be proved, or a value is not finite.
+    """
     policy = policy or Policy()
     if policy.ranges != SAMPLED:
         raise ArgumentError(f"ranges '{policy.ranges}' of a loop over links; expected '{SAMPLED}'")
@@ -92,6 +105,7 @@ def assign_scans(
 def _states(
     loop: Loop, region: Region, policy: Policy, external_forces: bool, forces: Sequence[Force | str]
 ) -> dict[str, Floats]:
+    """Return the sampled states that ranges come from."""
     links = max(len(scan.parents) for scan in scans_of(loop))
     count = max(min(policy.samples, MOST_ROWS // links), LEAST_SAMPLES)
     counts: dict[Kind, int] = {"uniform": count, "limits": count // 2, "rest": count // 4}
@@ -105,7 +119,7 @@ def _states(
 
 @dataclass(frozen=True)
 class _BodyLimits:
-    """The region as a body sees it: of each entry of an input, the limits of all links that have the body."""
+    """Bounds of a body's inputs: for each entry, the limits of all links that have the body."""
 
     scan: Scan
     kind: int
@@ -122,8 +136,10 @@ class _BodyLimits:
 
 @dataclass
 class _Integers:
-    """The integers of a batch, scan by scan. overflow: (batch,) states in which a node, or a value on its way from one
-    body to another, overflowed."""
+    """Integers of a batch, computed scan by scan.
+
+    overflow: states (batch,) in which a node, or a value between two bodies, overflowed.
+    """
 
     inputs: Mapping[str, Floats]
     arithmetic: Arithmetic
@@ -133,7 +149,7 @@ class _Integers:
         self.values: dict[str, dict[int, FormattedIntegers]] = {}
 
     def read(self, values: Sequence[FormattedIntegers], to: Format) -> npt.NDArray[np.int64]:
-        """The sum of integers of several formats, exact until it is rounded."""
+        """Return the sum of integers in several formats, rounded once."""
         frac = max(value.format.frac for value in values)
         bits = max(value.format.width + frac - value.format.frac for value in values) + len(values)
         total = sum(wide(value.value, bits) << (frac - value.format.frac) for value in values)
@@ -142,6 +158,7 @@ class _Integers:
         return np.asarray(result.value)
 
     def run(self, formatted: FormattedScan) -> None:
+        """Compute a scan."""
         scan, passing = formatted.scan, dict[int, list[list[FormattedIntegers]]]()
         for i in scan.order:
             own = formatted.bodies[scan.kinds[i]]
@@ -159,7 +176,7 @@ class _Integers:
     def _inputs(
         self, scan: Scan, i: int, own: FormattedGraph, come: Sequence[Sequence[FormattedIntegers]]
     ) -> dict[int, npt.NDArray[np.int64]]:
-        """The integers of a body's inputs by node."""
+        """Return the integers of a body's inputs, by node."""
         integers = {}
         for port in own.graph.inputs:
             for k, node in enumerate(port.nodes):
@@ -182,8 +199,15 @@ class _Integers:
 def evaluate_scans(
     formatted: FormattedScans, inputs: Mapping[str, Floats]
 ) -> tuple[dict[str, Floats], npt.NDArray[np.bool_]]:
-    """Real inputs (batch, *shape) in, real outputs out, integers in between; and (batch,) states in which something
-    overflowed."""
+    """Evaluate scans on real inputs, through integers.
+
+    Args:
+        formatted: Scans with formats.
+        inputs: Arrays (batch, *shape) by name.
+
+    Returns:
+        Outputs (batch, *shape) by name, and the states (batch,) that overflowed.
+    """
     batch = len(next(iter(inputs.values())))
     columns = {name: np.reshape(np.asarray(array, dtype=np.float64), (batch, -1)) for name, array in inputs.items()}
     integers = _Integers(columns, formatted.arithmetic, np.zeros(batch, dtype=bool))

@@ -1,4 +1,4 @@
-"""The operations in fixed point, a file for those of one kind. A row has all that this stage knows of an operation."""
+"""Operations in fixed point, with a file for each kind."""
 
 from __future__ import annotations
 
@@ -9,5 +9,6 @@ from dynagate.graph.ops import table
 FIXED = table(
     "fixedpoint.operations", {**sums.ROWS, **products.ROWS, **choices.ROWS, **functions.ROWS, **counters.ROWS}
 )
+"""Fixed-point properties of each operation, by name."""
 
 __all__ = ["FIXED", "ExactResult", "FixedOp", "Formula", "Unit"]

@@ -1,4 +1,4 @@
-"""Choices in fixed point: results that are one of the operands, by the sign of a value."""
+"""Choices in fixed point: the result is one of the operands, selected by the sign of another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynagate.fixedpoint.operations.sums import sub, sum_of
 
 
 def _selected(formats: Sequence[Format]) -> ExactResult:
-    """The condition stays where it is."""
+    """Return the exact result of a choice; the condition is not shifted."""
     condition, *choices = formats
     one = sum_of(choices)
     return replace(one, bits=max(one.bits - 1, condition.width), up=(0, *one.up), finer=(False, *one.finer))
@@ -30,7 +30,7 @@ def _select(condition: Interval, positive: Interval, otherwise: Interval) -> Int
 
 
 def _error_of_select(condition: IntervalWithError, positive: IntervalWithError, otherwise: IntervalWithError) -> Any:
-    """Near zero the condition's error may choose the other one."""
+    """Return the error of a choice: near zero, the condition's error may select the other operand."""
     low, high = condition.range
     sure = (condition.error == 0.0) | (low > condition.error) | (high <= -condition.error)
     apart = sub(positive.range, otherwise.range).magnitude

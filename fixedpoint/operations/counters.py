@@ -1,4 +1,4 @@
-"""Random numbers in fixed point: the integers of `base.philox`."""
+"""Random numbers in fixed point, with the integers of `base.philox`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,28 @@ _MOST = np.float64(philox.MEAN * 2.0**-philox.FRAC)
 
 
 def noise(number: Integers, draw: Integers, seed: Integers, *formats: Format) -> Rescaled:
-    """The number of operands that are rounded to whole ones, half up, and taken modulo 2**32. formats: of the operands,
-    and of the result."""
+    """Return the random number for operands rounded to integers, half up, modulo 2**32.
+
+    Args:
+        number: Index of the number.
+        draw: Index of the draw.
+        seed: Seed.
+        formats: Formats of the operands and of the result.
+    """
     *sources, to = formats
     whole = [_whole(value, fmt) for value, fmt in zip((number, draw, seed), sources, strict=True)]
     return rescale(philox.integers(*whole), philox.FRAC, to, LAST)
 
 
 def _whole(value: Integers, fmt: Format) -> Integers:
+    """Return operands rounded to integers modulo 2**32."""
     exact = wide(np.asarray(value), 2 + max(fmt.width, fmt.width - fmt.frac, fmt.frac))
     rounded = exact << -fmt.frac if fmt.frac <= 0 else (exact + (1 << fmt.frac >> 1)) >> fmt.frac
     return rounded & 0xFFFFFFFF
 
 
 def _plan(*formats: Format) -> ExactResult:
-    """The operands' fraction bits, and by how many bits the number is moved up."""
+    """Return the operands' fraction bits, and the bits by which the number is shifted left."""
     *sources, to = formats
     fracs, up = [fmt.frac for fmt in sources], max(to.frac - philox.FRAC, 0)
     check_counts(*map(abs, fracs), up)
@@ -39,13 +46,13 @@ def _plan(*formats: Format) -> ExactResult:
 
 
 def _errs(*known: Any) -> float:
-    """A number is exact but for one rounding."""
+    """Return the error of a number, which is exact except for one rounding."""
     *_, to, _ = known
     return 0.5 * float(to.step) if to.frac < philox.FRAC else 0.0
 
 
 def _error(*operands: IntervalWithError) -> Any:
-    """Another number may be anything."""
+    """Return the error for operands with errors: another index or seed may give any number."""
     same = np.logical_and.reduce([each.error == 0.0 for each in operands])
     return np.where(same, 0.0, 2.0 * _MOST)
 

@@ -1,4 +1,4 @@
-"""sin, cos, exp, √ and 1/x in fixed point: by units, `fixedpoint.elementary` and `fixedpoint.tabulated`."""
+"""sin, cos, exp, √ and 1/x in fixed point, by the units of `fixedpoint.elementary` and `fixedpoint.tabulated`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynagate.fixedpoint.operations.row import FixedOp, Unit
 from dynagate.fixedpoint.tabulated import TABULATED_OCTAVES, table_plan, tabulated
 
 SLACK = 2.0**-50
-"""Above the largest error of numpy's sine, cosine and exponential, which is some units of 2⁻⁵³."""
+"""Bound above the largest error of numpy's sine, cosine and exponential, which is a few units of 2⁻⁵³."""
 
 
 def _reciprocal_of(x: Integers, source: Format, to: Format) -> Rescaled:
@@ -24,8 +24,10 @@ def _reciprocal_of(x: Integers, source: Format, to: Format) -> Rescaled:
 
 
 def _wave(function: Callable[[Any], Any], peak: float) -> Callable[[Interval], Interval]:
-    """A sine that is 1 at `peak` and a turn from there, and -1 half a turn from there. An angle that rounding moves
-    across a peak has a value nearer to it than SLACK."""
+    """Return the image of a sine that is 1 at `peak` and -1 half a period later.
+
+    An angle that rounding moves across a peak has a value within SLACK of the peak's.
+    """
 
     def holds(a: Interval, angle: float) -> Any:
         turn = 2.0 * np.pi
@@ -51,7 +53,7 @@ def _exp(a: Interval) -> Interval:
 
 
 def _error_of_exp(a: IntervalWithError) -> Any:
-    """|e**x - e**y| is largest where the integers are above the largest x."""
+    """Return the error of an exponential: |e**x - e**y| is largest if the integers exceed the largest x."""
     with np.errstate(over="ignore"):
         return np.exp(a.range.high) * np.expm1(a.error)
 
@@ -62,7 +64,7 @@ def _sqrt(a: Interval) -> Interval:
 
 
 def _error_of_sqrt(a: IntervalWithError) -> Any:
-    """|√x - √y| = |x - y| / (√x + √y); infinite where the integers may be negative."""
+    """Return the error of a root: |√x - √y| = |x - y| / (√x + √y); infinity if the integers may be negative."""
     least = a.range.low - a.error
     sizes = np.sqrt(np.maximum(a.range.low, 0.0)) + np.sqrt(np.maximum(least, 0.0))
     positive = (least >= 0.0) & (sizes > 0.0)
@@ -70,14 +72,16 @@ def _error_of_sqrt(a: IntervalWithError) -> Any:
 
 
 def _reciprocal(a: Interval) -> Interval:
-    """Unbounded where the operand may be zero or less: divisors are positive."""
+    """Return the interval of a reciprocal; unbounded if the operand may be zero or negative."""
     positive = a.low > 0.0
     low, high = outward(1.0 / np.where(positive, a.high, 1.0), 1.0 / np.where(positive, a.low, 1.0))
     return Interval(np.where(positive, low, -np.inf), np.where(positive, high, np.inf))
 
 
 def _error_of_reciprocal(a: IntervalWithError) -> Any:
-    """|1/x - 1/y| = |x - y| / (x y); infinite where the integers may be zero or less."""
+    """Return the error of a reciprocal: |1/x - 1/y| = |x - y| / (x y); infinity if the integers may be zero or
+    negative.
+    """
     least = a.range.low - a.error
     positive = least > 0.0
     return np.where(positive, a.error / np.where(positive, a.range.low * least, 1.0), np.inf)

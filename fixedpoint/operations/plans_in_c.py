@@ -1,4 +1,4 @@
-"""The numbers of tables and steps that the units of `fixedpoint.operations.functions` have in C, from two formats."""
+"""Plans of elementary functions as numbers for C, from the formats of operand and result."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from dynagate.fixedpoint.operations.row import ExactResult, NotInCError
 from dynagate.fixedpoint.tabulated import SPARE_BITS, TablePlan, table_plan
 
 WITHIN_A_UNIT = 2
-"""Bits of a type in C that `entering` leaves free for rounding, which values inside a unit may use."""
+"""Bits of a C type that `entering` leaves free for rounding, and that values inside a unit may use."""
 
 
 def check_counts(*shifts: int) -> None:
-    """Raises NotInCError: a number of more bits than C has, or a count of bits that it cannot shift by."""
+    """Check that C can shift by these numbers of bits.
+
+    Raises:
+        NotInCError: A number of bits is negative or too large.
+    """
     if not all(0 <= shift < INT64_BITS for shift in shifts):
         raise NotInCError(f"a plan with {', '.join(map(str, shifts))} bits; expected 0 to {INT64_BITS - 1}")
 
@@ -20,7 +24,7 @@ def check_counts(*shifts: int) -> None:
 def _scaled(width: int, factor: int, shift: int) -> ExactResult:
     """Return the numbers with which C computes x * factor >> shift, for x of `width` bits.
 
-    The factor is in two parts if the whole product has more bits than an int64.
+    The factor has two parts if the complete product has more bits than an int64.
     """
     length = factor.bit_length()
     split = 0 if width + length <= INT64_BITS + WITHIN_A_UNIT else min(shift, length // 2)
@@ -31,6 +35,7 @@ def _scaled(width: int, factor: int, shift: int) -> ExactResult:
 
 
 def sine(source: Format, to: Format) -> ExactResult:
+    """Return the plan of a sine or cosine."""
     check_counts(max(to.frac, 2) + 4)
     plan = sine_plan(source, to)
     turn, quarter = _scaled(source.width, plan.per_radian, plan.phase_shift), _quadratic(plan.quarter)
@@ -38,7 +43,7 @@ def sine(source: Format, to: Format) -> ExactResult:
 
 
 def _quadratic(plan: Quadratic) -> ExactResult:
-    """The offset of a segment times a slope of less than 2, and the value at the segment's center, also less than 2."""
+    """Return the numbers of a table: the slope times the offset, and the value at the segment's center, are below 2."""
     to_c0 = plan.outer_frac - plan.frac0
     outer_shift = plan.outer_shift - to_c0
     check_counts(plan.bits + 2, plan.inner_shift - 1, outer_shift - 1, to_c0)
@@ -48,6 +53,7 @@ def _quadratic(plan: Quadratic) -> ExactResult:
 
 
 def exp(source: Format, to: Format) -> ExactResult:
+    """Return the plan of an exponential."""
     check_counts(to.width + 10)
     plan = exp_plan(source, to)
     check_counts(plan.most_down)
@@ -57,13 +63,14 @@ def exp(source: Format, to: Format) -> ExactResult:
 
 
 def root(source: Format, to: Format) -> ExactResult:
-    """The operand is not negative where it is moved."""
+    """Return the plan of a root. The operand is not negative when it is shifted."""
     shift = root_shift(source, to)
     check_counts(abs(shift))
     return ExactResult(source.width + max(shift - 1, 0), to.frac, plan=(shift,))
 
 
 def reciprocal(source: Format, to: Format) -> ExactResult:
+    """Return the plan of a reciprocal, by a table or by Newton's method."""
     plan = table_plan(source.width, to.width, source.frac + to.frac)
     if plan is not None:
         bits = max(to.width + SPARE_BITS + plan.frac1, source.width)
@@ -72,6 +79,7 @@ def reciprocal(source: Format, to: Format) -> ExactResult:
 
 
 def newton(source: Format, to: Format) -> ExactResult:
+    """Return the plan of a reciprocal by Newton's method."""
     newton = reciprocal_plan(source, to)
     least, last = newton.least_down(to), len(newton.steps) - 1
     numbers = [source.width, newton.index_bits, newton.shift, least, newton.most_down, len(newton.steps)]
@@ -87,6 +95,7 @@ def newton(source: Format, to: Format) -> ExactResult:
 
 
 def _tabulated(source: Format, plan: TablePlan) -> list[int]:
+    """Return the numbers of a reciprocal's table."""
     entries = len(plan.coefficients[0])
     slope_shift = plan.inner_shift if plan.degree == 2 else 1
     check_counts(slope_shift - 1, plan.frac1, plan.frac1 - SPARE_BITS)

@@ -1,4 +1,4 @@
-"""A row of the operations in fixed point: all that is known of one, for integers in numpy and in C, and for proofs."""
+"""Properties of an operation in fixed point: integers in numpy and C, intervals and errors."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from dynagate.fixedpoint.intervals import Interval
 
 
 class NotInCError(Error, ValueError):
-    """Formats that the integers in C do not support. The text says which."""
+    """The integers in C do not support these formats; the text says which."""
 
 
 @dataclass(frozen=True)
 class ExactResult:
-    """The exact result of an operation, before it enters its format.
-
-    bits: of the widest intermediate value. frac: its fraction bits. up: by how many bits each operand is moved first.
-    finer: which operands move on where the result's format has more fraction bits.
-    plan: the numbers of tables and steps in C.
-    """
+    """The exact result of an operation, before it is rounded into its format."""
 
     bits: int
+    """Bits of the widest intermediate value."""
     frac: int
+    """Fraction bits of the result."""
     up: tuple[int, ...] = (0,)
+    """Bits by which each operand is shifted left first."""
     finer: tuple[bool, ...] = ()
+    """Whether each operand is shifted further if the result's format has more fraction bits."""
     plan: tuple[int, ...] = ()
+    """Numbers of tables and steps in C."""
 
     def into(self, to: Format) -> ExactResult:
-        """With the fraction bits of a format, or more."""
+        """Return the result with the fraction bits of a format, or more."""
         more = max(0, to.frac - self.frac)
         up = tuple(bits + more * moves for bits, moves in zip(self.up, self.finer, strict=True))
         return replace(self, bits=self.bits + more, frac=self.frac + more, up=up)
@@ -39,21 +39,19 @@ class ExactResult:
 
 @dataclass(frozen=True)
 class Formula:
-    """An operation whose result is exact and rounded once.
-
-    integers: the exact result of operands that `exact` has moved. text: the same in C, of the operands x, y and z.
-    exact: of the operands' formats. A constant is the last operand.
-    signs: of a sum, or of a choice of operands, 1 or -1 for each operand, the sign that it has in the result; 0 for an
-    operand that is a condition. Empty for a product.
-    """
+    """An operation whose result is exact and rounded once. A constant is the last operand."""
 
     text: str
+    """C expression of the operands x, y and z."""
     integers: Callable[..., Any]
+    """Function of the shifted operands that returns the exact result."""
     exact: Callable[[Sequence[Format]], ExactResult]
+    """Function of the operands' formats that returns how the exact result is computed."""
     signs: tuple[int, ...] = ()
+    """For a sum or choice, the sign of each operand in the result, 0 for a condition; empty for a product."""
 
     def compute(self, operands: Sequence[FormattedIntegers], to: Format, arithmetic: Arithmetic) -> Rescaled:
-        """The result in the format `to`."""
+        """Return the result in the format `to`."""
         exact = self.exact([fmt for _, fmt in operands])
         bits = exact.bits + max(0, to.frac - exact.frac)
         known = [wide(value, bits) for value, _ in operands]
@@ -61,49 +59,48 @@ class Formula:
         return rescale(self.integers(*moved), exact.frac, to, arithmetic)
 
     def in_c(self, formats: Sequence[Format], to: Format) -> ExactResult:
+        """Return how C computes the exact result."""
         return self.exact(formats).into(to)
 
 
 @dataclass(frozen=True)
 class Unit:
-    """An operation by tables and steps, which one hardware unit computes for all nodes of its kind. It has one operand,
-    or several; then x and source below are as many.
-
-    integers(x, source, to): its result, rounded. text: the same in C: a function of 64 or 128 bits, of {bits}, of x (of
-    x, y and z) and p, the numbers of `plan(source, to)`; `wrong` is set where there is no result. A plan with more bits
-    than C has is a NotInCError.
-    errs(source, to, largest): the most by which it differs from the exact result, its rounding included. largest: the
-    magnitude of results. noise: the variance of that error, in units of step² / 12.
-    own_octaves: an operation whose operand and result span this many octaves or fewer has a hardware unit of its own.
+    """An operation by tables and steps, which a hardware unit computes. It has one or several operands x with formats
+    source.
     """
 
     text: str
+    """C expression of x, y, z and the plan p; {bits} is 64 or 128, and `wrong` is set if there is no result."""
     integers: Callable[..., Rescaled]
+    """Function (x, source, to) that returns the rounded result."""
     plan: Callable[..., ExactResult]
+    """Function (source, to) that returns the numbers for C; raises NotInCError if one is too large."""
     errs: Callable[..., Any]
+    """Function (source, to, largest) that bounds the error, with rounding; `largest` is the largest result."""
     noise: float = 2.0  # tables and steps add as much again as the rounding
+    """Variance of the error in units of step² / 12; tables and steps add about as much as the rounding."""
     own_octaves: int | None = None
+    """Largest number of octaves of operand and result for which the operation has a hardware unit of its own."""
 
     def compute(self, operands: Sequence[FormattedIntegers], to: Format, arithmetic: Arithmetic) -> Rescaled:
-        """The result in the format `to`; `arithmetic` does not matter."""
+        """Return the result in the format `to`; `arithmetic` is ignored."""
         values, sources = zip(*operands, strict=True)
         return self.integers(*values, *sources, to)
 
 
 @dataclass(frozen=True)
 class FixedOp:
-    """An operation in fixed point.
-
-    meaning: what it computes on integers.
-    image(*operands): an interval that holds its value for all operands in theirs. A constant is the last operand.
-    error(*operands): the most by which the exact result of rounded operands, `Held` each, differs from that of real
-    ones.
-    positive: whether the operand must be.
-    most: the magnitude that results have at most and without a margin. None where it is that of their range.
-    """
+    """An operation in fixed point. A constant is the last operand."""
 
     meaning: Formula | Unit
+    """Definition of its integers."""
     image: Callable[..., Interval]
+    """Function from the operands' intervals to an interval that contains the result."""
     error: Callable[..., Any]
+    """Function of operands, an `IntervalWithError` each, that bounds the error of the exact result of rounded
+    operands.
+    """
     positive: bool = False
+    """Whether the operand must be positive."""
     most: float | None = None
+    """Largest magnitude of results, without a margin; None if their range determines it."""

@@ -1,4 +1,4 @@
-"""Sums in fixed point, and what is a sum of one term: constants, negation, moves of the binary point."""
+"""Sums in fixed point, and operations that are a sum of one term: constants, negation, shifts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from dynagate.fixedpoint.operations.row import ExactResult, FixedOp, Formula
 
 
 def sum_of(formats: Sequence[Format]) -> ExactResult:
-    """Return the exact format of a sum whose terms are shifted to the finest binary point among them."""
+    """Return the exact result of a sum whose terms are shifted to the finest binary point among them."""
     frac = max(format.frac for format in formats)
     bits = 2 + max(format.width + frac - format.frac for format in formats)
     return ExactResult(bits, frac, tuple(frac - format.frac for format in formats), (True,) * len(formats))
 
 
 def add(a: Interval, b: Interval) -> Interval:
+    """Return the interval of a sum."""
     return outward(a.low + b.low, a.high + b.high)
 
 
@@ -27,6 +28,7 @@ def _neg(a: Interval) -> Interval:
 
 
 def sub(a: Interval, b: Interval) -> Interval:
+    """Return the interval of a difference."""
     return add(a, _neg(b))
 
 

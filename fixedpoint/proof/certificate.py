@@ -1,8 +1,8 @@
-"""Certificates in numbers: the weights and the offset of `graph.certificate`, and the formats of its nodes.
+"""Certificates in integers: the weights and the offset of `graph.certificate`, and the formats of its nodes.
 
-The left-over torques r are computed in integers too, and those err. The offset is their error's part of the bound. With
-proved ranges it holds for every state, else it is from a sample. The formats hold `ROOM` times what a sample shows:
-beyond, the result is flagged as overflowing.
+The residual torques r are computed in integers, too, with errors. The offset is the contribution of these errors to the
+bound. With proved ranges it holds for every state, else it comes from a sample. Formats hold `ROOM` times the largest
+value of a sample; beyond, the result is flagged as overflowing.
 """
 
 from __future__ import annotations
@@ -41,42 +41,49 @@ STATES = 16384
 """Number of states in a sample of errors: half uniform in the region, a quarter at its limits, a quarter near rest."""
 
 MARGIN = 2.0
-"""Times the largest error of a sample is relied on."""
+"""Factor by which sampled errors are enlarged."""
 
 ROOM = 64.0
-"""Certificates of this many times the sample's largest have a format. Beyond they overflow."""
+"""Factor by which formats of certificates exceed the largest certificate of the sample."""
 
 FINE = 0.02
-"""The part of the offset that the norm's own rounding may add."""
+"""Largest share of the offset that the rounding of the norm may add."""
 
 WEIGHT_BITS = 12
-"""Bits of a weight as an integer. Weights are rounded up, so they exceed the real ones by up to 1/1000."""
+"""Bits of a weight as an integer. Weights are rounded up, by up to 1/1000."""
 
 MORE_BITS = 3
-"""Extra bits for residual torques compared with the words of forward dynamics, since they are small differences of
-large torques. Words of 24 bits grow to 27, and a 27-bit product takes as many multiplier blocks as a 24-bit one.
+"""Extra bits of residual torques compared with the words of forward dynamics, since they are differences of large
+torques.
+
+Words of 24 bits grow to 27, and a 27-bit product takes as many multiplier blocks as a 24-bit one.
 """
 
 WIDEST = 64
-"""Bits of a left-over torque and of a certificate, where the words may have any length."""
+"""Largest number of bits of a residual torque and of a certificate, if words may have any length."""
 
 LEFT_OVER = "left_over"
+"""Name of the output with residual torques."""
 
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53
+"""Relative rounding errors of float32 and float64."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """weights: of left-over torques, per degree of freedom, from a bound of M⁻¹, which is proved or of a sample.
-    offset: rad/s² or m/s², for the errors of these torques, which are proved or of a sample."""
+    """Numbers of a certificate."""
 
     weights: tuple[float, ...]
+    """Weight of the residual torque of each degree of freedom, from a bound of M⁻¹."""
     offset: float
+    """Bound of the effect of the torques' own errors, rad/s² or m/s²."""
     mass_proved: bool
+    """Whether the bound of M⁻¹ is proved, or else sampled."""
     errors_proved: bool
+    """Whether the errors of the torques are proved, or else sampled."""
 
     def text(self) -> str:
-        """In one line."""
+        """Return the certificate in one line."""
         which = {True: "proved", False: "sampled"}
         return (
             f"bounds the error of qdd as a vector, {self.offset:.1e} at least; mass matrix {which[self.mass_proved]}, "
@@ -84,30 +91,39 @@ class Certificate:
         )
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the certificate for JSON."""
         return asdict(self)
 
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> Certificate:
+        """Return the certificate that `as_dict` converted."""
         return cls(**{**content, "weights": tuple(content["weights"])})
 
 
 class ProcessorModel(NamedTuple):
-    """A processor: the bits of its words, and what it makes of a formatted graph."""
+    """A processor that computes the certificate."""
 
     word: int
+    """Word length in bits."""
     computed: Callable[[FormattedGraph], FormattedGraph]
+    """Function that converts a formatted graph to the processor's operations."""
 
 
 def inverse_graph(graph: Graph, robot: Robot) -> Graph:
-    """Inverse dynamics of the inputs of a graph of forward dynamics."""
+    """Return inverse dynamics for the inputs of a graph of forward dynamics."""
     external_forces = any(port.name == "f_ext" for port in graph.inputs)
     return trace(robot, "inverse_dynamics", external_forces=external_forces, forces=graph.forces)
 
 
 def certified_graph(graph: Graph, region: Region, dtype: npt.DTypeLike) -> tuple[Graph, Certificate]:
-    """A graph of forward dynamics with the output `certificate` (), for results in float64 or float32.
+    """Return forward dynamics with the output `certificate` (), for results in float64 or float32.
 
-    The errors of the torques are those of a sample in float32, and for float64 smaller by 2⁻²⁹.
+    The torques' errors come from a sample in float32; those of float64 are smaller by 2⁻²⁹.
+
+    Args:
+        graph: Graph of forward dynamics.
+        region: Operating region.
+        dtype: Type of the results.
     """
     inverse, mass = inverse_graph(graph, region.robot), mass_bound(region)
     states = sampled_states(graph, region, _sampling(None))
@@ -127,10 +143,16 @@ def certified_graph(graph: Graph, region: Region, dtype: npt.DTypeLike) -> tuple
 def certified(
     formatted: FormattedGraph, region: Region, policy: Policy | None = None, machine: ProcessorModel | None = None
 ) -> tuple[FormattedGraph, Certificate]:
-    """Integers of forward dynamics with the output `certificate` (); all others stay what they are.
+    """Return formatted forward dynamics with the output `certificate` (); other outputs stay the same.
 
-    policy: of the torques that are left over. With proved ranges their errors are proved. machine: computes it in words
-    of its own, in which the errors of these torques are sampled. Raises ProofError: they cannot be proved.
+    Args:
+        formatted: Forward dynamics with formats.
+        region: Operating region.
+        policy: Policy of the residual torques. With proved ranges their errors are proved.
+        machine: Processor that computes the certificate in words of its own; the torques' errors are then sampled.
+
+    Raises:
+        ProofError: The errors cannot be proved.
     """
     longest = max(fmt.width for fmt in formatted.formats)
     word = machine.word if machine else min(max(longest + MORE_BITS, SMALLEST_WORD), LARGEST_WORD)
@@ -163,8 +185,11 @@ def certified(
 
 
 def _size(least: float, largest: float, nv: int, widest: int) -> tuple[float, Format]:
-    """The offset, from its smallest value without what the norm rounds, and the format of the certificate, from the
-    largest length of a sample. Differences in the norm have a bit more, of at most this many."""
+    """Return the offset and the format of the certificate.
+
+    least: smallest offset, without the rounding of the norm. largest: largest certificate of a sample. Differences in
+    the norm have one bit more, at most `widest`.
+    """
     roundings = 2 * nv - 1
     frac = math.ceil(math.log2(2.0 * roundings / (FINE * least)))
     while True:
@@ -176,22 +201,23 @@ def _size(least: float, largest: float, nv: int, widest: int) -> tuple[float, Fo
 
 
 def recertified(graph: Graph, robot: Robot, certificate: Certificate) -> Graph:
-    """A graph of forward dynamics with a certificate that is known."""
+    """Return forward dynamics with a known certificate."""
     return with_certificate(graph, inverse_graph(graph, robot), certificate.weights, certificate.offset).graph
 
 
 def _port(graph: Graph, name: str) -> tuple[int, ...]:
+    """Return the nodes of a port."""
     return next(port.nodes for port in (*graph.outputs, *graph.inputs) if port.name == name)
 
 
 def _sampling(policy: Policy | None) -> Policy:
-    """A policy whose states are those of a sample of errors."""
+    """Return a policy whose samples are the states of a sample of errors."""
     base = policy or Policy()
     return replace(base, samples=STATES // 2, seed=base.seed + 7)
 
 
 def _above(weight: float) -> tuple[int, Format]:
-    """A weight as a constant, rounded up."""
+    """Return a weight as a constant, rounded up."""
     integer, fmt = fixed_factor(weight, WEIGHT_BITS)
     while integer * fmt.step < weight:
         integer += 1
@@ -201,8 +227,10 @@ def _above(weight: float) -> tuple[int, Format]:
 def _torques(
     formatted: FormattedGraph, draft: WithCertificate, inverse: Graph, around: Region, policy: Policy
 ) -> FormattedGraph:
-    """Inverse dynamics at the computed accelerations. around: the region of these. Nodes that are shared with forward
-    dynamics have their formats there."""
+    """Return inverse dynamics at the computed accelerations with formats. around: region of these accelerations.
+
+    Nodes shared with forward dynamics keep their formats.
+    """
     known = len(formatted.formats)
     fixed = {i: (formatted.formats[k], formatted.constants.get(k)) for i, k in enumerate(draft.place) if k < known}
     words = WordLengths([policy.word] * len(inverse), fixed=fixed)
@@ -216,7 +244,7 @@ def _torques(
 def _left_over(
     formatted: FormattedGraph, draft: WithCertificate, torques: FormattedGraph, widest: int
 ) -> FormattedGraph:
-    """Forward dynamics with the torques that are left over as the output `LEFT_OVER`, without their norm."""
+    """Return forward dynamics with the residual torques as the output LEFT_OVER, without their norm."""
     end = draft.residual[-1] + 1
     ports = (*formatted.graph.outputs, Port(LEFT_OVER, (len(draft.residual),), draft.residual))
     graph = replace(draft.graph, nodes=draft.graph.nodes[:end], outputs=ports).check()
@@ -229,7 +257,7 @@ def _left_over(
 def _joined(
     formatted: FormattedGraph, whole: WithCertificate, torques: FormattedGraph
 ) -> tuple[list[Any], dict[int, tuple[int, Format]]]:
-    """Formats and constants of forward and inverse dynamics in one graph; None for the nodes of neither."""
+    """Return formats and constants of forward and inverse dynamics in one graph; None for other nodes."""
     constants = dict(formatted.constants)
     formats: list[Any] = [*formatted.formats, *[None] * (len(whole.graph) - len(formatted.formats))]
     for i, k in enumerate(whole.place):
@@ -248,13 +276,16 @@ def _difference(operands: Sequence[Format], widest: int) -> Format:
 
 @dataclass(frozen=True)
 class _Sample:
-    """left: (states, nv), torques left over in integers, as numbers. error: the longest M⁻¹ e of their errors e."""
+    """A sample of residual torques."""
 
     left: Floats
+    """Residual torques from integers, (states, nv)."""
     error: float
+    """Longest M⁻¹ e of their errors e."""
 
 
 def _sample(left_over: FormattedGraph, inverse: Graph, region: Region, policy: Policy) -> _Sample:
+    """Measure the residual torques and their errors."""
     states = sampled_states(left_over.graph, region, _sampling(policy))
     result = evaluate_fixed(left_over, states)
     exact = {port.name: states[port.name] for port in inverse.inputs if port.name != "qdd"}
@@ -264,7 +295,7 @@ def _sample(left_over: FormattedGraph, inverse: Graph, region: Region, policy: P
 
 
 def _longest(robot: Robot, q: Floats, torques: Floats) -> float:
-    """The longest acceleration M⁻¹ τ of some states, (states, nq) and (states, nv)."""
+    """Return the longest acceleration M⁻¹ τ for positions (states, nq) and torques (states, nv)."""
     mass = evaluate(trace(robot, "mass_matrix"), {"q": q})["m"]
     return float(np.max(np.linalg.norm(np.linalg.solve(mass, torques[:, :, None])[:, :, 0], axis=1)))
 
@@ -277,8 +308,10 @@ def _formatted(
     size: Format,
     widest: int,
 ) -> FormattedGraph:
-    """Formats of all nodes. size: of the certificate and of the norm's parts, one bit more for differences. widest:
-    bits that left-over torques may have."""
+    """Return the complete graph with formats.
+
+    size: format of the certificate and of the parts of the norm. widest: bits that residual torques may have.
+    """
     graph = whole.graph
     formats, constants = _joined(formatted, whole, torques)
     for r, w, (weight, fmt) in zip(whole.residual, whole.weighted, weights, strict=True):

@@ -1,4 +1,4 @@
-"""Compare proved bounds, which no state of a region exceeds, with the errors of a sample of states."""
+"""Compare proved bounds, which no state of a region exceeds, with the errors in a sample of states."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from dynagate.graph.region import Region
 
 @dataclass(frozen=True)
 class BlockBounds:
-    """Proved and sampled extremes of an output block, over its entries and in its units.
-
-    The proved numbers hold for every state of the region; the measured ones are those of the sample.
-    """
+    """Proved and sampled extremes of an output block, over its entries and in its units."""
 
     proved_largest: float
+    """Largest magnitude of every state, proved."""
     proved_error: float
+    """Largest error of every state, proved."""
     measured_largest: float
+    """Largest magnitude in the sample."""
     measured_error: float
+    """Largest error in the sample."""
 
     def text(self) -> str:
-        """In one line."""
+        """Return the bounds in one line."""
         return (
             f"error at most {self.proved_error:.1e} (proved), {self.measured_error:.1e} (measured); magnitude at most "
             f"{self.proved_largest:.3g} (proved), {self.measured_largest:.3g} (measured)"
@@ -39,24 +40,30 @@ class BlockBounds:
 
 @dataclass(frozen=True)
 class CheckedBounds:
-    """blocks: by output. states: of the sample, drawn with this seed; they chose nothing. bits_beyond: by which the
-    proved range of a node is longer than the sample's, in the median of the nodes; most_bits_beyond: at most."""
+    """Bounds of all outputs of a design."""
 
     blocks: dict[str, BlockBounds]
+    """Bounds by output."""
     states: int
+    """Number of sampled states, which had no part in choosing formats."""
     seed: int
+    """Seed of the states."""
     bits_beyond: float
+    """Bits by which proved ranges exceed sampled ones, median over the nodes."""
     most_bits_beyond: float
+    """Bits by which a proved range exceeds the sampled one at most."""
 
     def text(self) -> str:
-        """Summarize all ranges in one line."""
+        """Return the comparison of ranges in one line."""
         return f"{self.bits_beyond:.1f} bits beyond the sample's in the median, {self.most_bits_beyond:.1f} at most"
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the bounds for JSON."""
         return asdict(self)
 
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> CheckedBounds:
+        """Return the bounds that `as_dict` converted."""
         blocks = {name: BlockBounds(**block) for name, block in content["blocks"].items()}
         return cls(blocks, content["states"], content["seed"], content["bits_beyond"], content["most_bits_beyond"])
 
@@ -64,10 +71,16 @@ class CheckedBounds:
 def beside(
     formatted: FormattedGraph, region: Region, policy: Policy, numbers: Mapping[str, str] | None = None
 ) -> CheckedBounds:
-    """Prove the ranges and errors of a set of formats, and compare them with fresh sampled states.
+    """Prove the ranges and errors of formats, and compare them with fresh sampled states.
 
-    policy: its `milliseconds` and its number of states count here. numbers: the type that the streams round each input
-    and output to, by name. Raises ProofError: a node may overflow.
+    Args:
+        formatted: Graph with formats.
+        region: Operating region.
+        policy: Its `milliseconds` and its number of states are used.
+        numbers: Type that streams round each input and output to, by name.
+
+    Raises:
+        ProofError: A node may overflow.
     """
     graph, numbers = formatted.graph, numbers or {}
     proof = prove(formatted, region, policy.milliseconds, numbers)
@@ -90,8 +103,10 @@ def beside(
 
 
 def _bits_beyond(proof: Proof, largest: Floats) -> Floats:
-    """Return how many bits the proved range of each node exceeds the sampled one, for nodes that the sample moves.
-    largest: magnitudes, (nodes,).
+    """Return the bits by which the proved range of each node exceeds the sampled one, for nodes that vary in the
+    sample.
+
+    largest: sampled magnitudes, (nodes,).
     """
     computed = np.array([bool(node.args) for node in proof.graph.nodes]) & (largest > 0.0)
     proved = np.maximum(-proof.low, proof.high)

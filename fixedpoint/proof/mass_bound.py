@@ -1,8 +1,9 @@
-"""How far left-over torques can move accelerations in a region: weights w with |M⁻¹ r| <= |w r| for all r and states.
+"""Bound the accelerations that residual torques cause in a region: weights w with |M⁻¹ r| <= |w r| for all r and
+states.
 
 With c the largest lengths of the columns of M⁻¹ and σ the smallest singular value of diag(c) M, w is c / σ: the length
-of M⁻¹ r is at most that of diag(c) r over σ. Scaled by c, σ is of the order of one whatever the joints' sizes. It is
-proved where a few thousand boxes of positions suffice, as for arms and legs of a few joints, else sampled.
+of M⁻¹ r is at most that of diag(c) r over σ. Scaled by c, σ is of the order of one for joints of any size. It is proved
+if a few thousand boxes of positions suffice, as for arms and legs of a few joints, else sampled.
 """
 
 from __future__ import annotations
@@ -23,35 +24,39 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 
 STATES = 8192
+"""Number of sampled positions of each kind."""
 MARGIN = 0.9
-"""Fraction of the smallest sampled singular value that the proof relies on."""
+"""Share of the smallest sampled singular value that is used as the bound."""
 
 ENOUGH = 0.7
-"""A proof ends where it has this part of the smallest singular value of the sample."""
+"""Share of the smallest sampled singular value at which a proof ends."""
 
 MOST_VALUES = 10_000_000
-"""Nodes times boxes of a proof."""
+"""Largest number of nodes times boxes of a proof."""
 
 SLACK = 1e-9
-"""Above the errors with which float64 finds singular values of scaled matrices, relative to their entries."""
+"""Relative bound above the float64 errors of singular values of scaled matrices."""
 
 
 @dataclass(frozen=True)
 class MassBound:
-    """scale: c (nv,), in 1/(kg m²) or 1/kg. least: σ. proved: whether for every state, or for a sample."""
+    """A bound of M⁻¹."""
 
     scale: Floats
+    """Scale c of each degree of freedom, (nv,), in 1/(kg m²) or 1/kg."""
     least: float
+    """Bound σ of the smallest singular value."""
     proved: bool
+    """Whether it holds for every state, or else for a sample."""
 
     @property
     def weights(self) -> Floats:
-        """w (nv,)."""
+        """Return the weights w, (nv,)."""
         return self.scale / self.least
 
 
 def mass_bound(region: Region) -> MassBound:
-    """For all positions of a region."""
+    """Return the bound for all positions of a region."""
     graph = trace(region.robot, "mass_matrix")
     positions = [region.sample("mass_matrix", STATES, seed=3, kind=kind)["q"] for kind in ("uniform", "limits")]
     matrices = evaluate(graph, {"q": np.concatenate(positions)})["m"]
@@ -64,7 +69,7 @@ def mass_bound(region: Region) -> MassBound:
 
 
 def _blocks(graph: Graph) -> list[list[int]]:
-    """The degrees of freedom that M couples, in groups."""
+    """Return the degrees of freedom that M couples, in groups."""
     (port,) = graph.outputs
     size = port.shape[0]
     coupled = np.array([not graph.nodes[i].is_zero for i in port.nodes]).reshape(size, size)
@@ -76,7 +81,7 @@ def _blocks(graph: Graph) -> list[list[int]]:
 
 
 def _read(graph: Graph, nodes: Sequence[int]) -> list[int]:
-    """The inputs that some nodes depend on."""
+    """Return the inputs that nodes depend on."""
     needed = set(nodes)
     for i in reversed(range(len(graph))):
         if i in needed:
@@ -85,8 +90,9 @@ def _read(graph: Graph, nodes: Sequence[int]) -> list[int]:
 
 
 def _proved(graph: Graph, region: Region, scale: Floats, part: Sequence[int], enough: float) -> float:
-    """A bound of the smallest singular value of a block of diag(c) M in all boxes of positions, 0 where they would be
-    too many."""
+    """Return a bound of the smallest singular value of a block of diag(c) M over all positions; 0 if it needs too many
+    boxes.
+    """
     (port,) = graph.outputs
     entries = np.array(port.nodes).reshape(port.shape)[np.ix_(part, part)]
     box, known = input_box(graph, region), unit_ranges(graph)
@@ -107,7 +113,7 @@ def _proved(graph: Graph, region: Region, scale: Floats, part: Sequence[int], en
 
 
 def _halved(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Boxes, (inputs, boxes) of each end, cut where they are widest."""
+    """Halve boxes along their widest side; endpoints are (inputs, boxes)."""
     widest, every = np.argmax(high - low, axis=0), np.arange(low.shape[1])
     middle = 0.5 * (low[widest, every] + high[widest, every])
     upper, lower = low.copy(), high.copy()
@@ -116,7 +122,9 @@ def _halved(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 def _smallest(values: Sequence[Interval], entries: npt.NDArray[np.int64], scale: Floats, count: int) -> Floats:
-    """Bounds of the smallest singular values, (boxes,): that of the middle less the largest of the radii (Weyl)."""
+    """Return bounds of the smallest singular values, (boxes,): those of the midpoints minus the largest radii
+    (Weyl).
+    """
     low, high = (
         np.stack([np.broadcast_to(values[i][end], count) for i in entries.ravel().tolist()], axis=1).reshape(
             count, *entries.shape

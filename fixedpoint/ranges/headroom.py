@@ -1,8 +1,8 @@
-"""Room above the range of small terms of sums, out of bits that the sum drops.
+"""Give small terms of sums more integer bits, taken from fraction bits that the sum drops.
 
-A product of two small numbers has a long tail: in one state of thousands it is many times its largest in a sample. Its
-bits below those of the sum that takes it are lost there, so its binary point may move up by as many, and the product
-holds what its tail brings, at no cost.
+A product of two small numbers has a long tail: in one of thousands of states it is many times larger than in a sample.
+Its bits below those of the sum that reads it are lost there. Its binary point may move up by as many bits, so that it
+holds the tail at no cost.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from dynagate.graph import Graph
 from dynagate.graph.ops import SUMS
 
 KEPT = 2
-"""Bits below the last one of a sum that its terms keep."""
+"""Bits below the last bit of a sum that its terms keep."""
 
 
 def most_fractions(graph: Graph, fractions: Sequence[int]) -> list[int | None]:
-    """Per node, how many fraction bits the sums that take it can use; None where something else takes it.
+    """Return, for each node, how many fraction bits the sums that read it can use; None if another operation reads it.
 
-    fractions: of every node, that its own range leaves."""
+    Args:
+        graph: The graph.
+        fractions: Fraction bits that the range of each node allows.
+    """
     takers: list[list[int]] = [[] for _ in graph.nodes]
     for i, node in enumerate(graph.nodes):
         for a in node.args:

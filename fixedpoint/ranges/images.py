@@ -1,4 +1,4 @@
-"""Intervals of the nodes of a graph, from those of its inputs."""
+"""Compute the interval of every node of a graph from those of its inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynagate.graph.graph import Node
 
 
 def square(a: Interval) -> Interval:
-    """x x, which is not negative."""
+    """Return the interval of x · x, which is not negative."""
     ends = a.low * a.low, a.high * a.high
     least = np.where((a.low <= 0.0) & (a.high >= 0.0), 0.0, np.minimum(*ends))
     low, high = outward(least, np.maximum(*ends))
@@ -20,7 +20,7 @@ def square(a: Interval) -> Interval:
 
 
 def image(node: Node, operands: Sequence[Interval]) -> Interval:
-    """The interval of a node. operands: those of its arguments."""
+    """Return the interval of a node from those of its operands."""
     if node.op == "mul" and node.args[0] == node.args[1]:
         return square(operands[0])
     constant = [] if node.constant is None else [point(node.constant)]
@@ -28,8 +28,13 @@ def image(node: Node, operands: Sequence[Interval]) -> Interval:
 
 
 def images(graph: Graph, box: Mapping[int, Interval], known: Mapping[int, Interval]) -> list[Interval]:
-    """The interval of every node. box: those of the inputs, by node, a number or (boxes,) each. known: intervals that
-    hold the nodes' values for other reasons."""
+    """Return the interval of every node.
+
+    Args:
+        graph: The graph.
+        box: Interval of each input, by node; endpoints are numbers or (boxes,).
+        known: Further intervals that contain the values of nodes.
+    """
     values: list[Interval] = []
     for i, node in enumerate(graph.nodes):
         value = box[i] if node.op == "input" else image(node, [values[a] for a in node.args])

@@ -25,11 +25,13 @@ from dynagate.graph import Graph
 from dynagate.robot import Link, Robot
 
 PIVOT = re.compile(r"(?:^|\.)(?:ltdl|articulated)\.link(\d+)(?:\.dof(\d+))?\.d(?:\.\d+)?$")
-"""Names of the inverse of a pivot, by `mass_matrix.factorize` and `articulated.articulate`; the latter's do not say
-which of several degrees of freedom of a joint has it."""
+"""Pattern for names of inverse pivots, from `mass_matrix.factorize` and `articulated.articulate`.
+
+Names of the latter do not contain the degree of freedom, if a joint has several.
+"""
 
 MARGIN = 1e-9
-"""Above the relative errors of float64 in the bounds, and in the constants that M is computed with."""
+"""Relative margin above the float64 errors of the bounds and of the constants with which M is computed."""
 
 
 def pivot_ranges(graph: Graph, robot: Robot) -> dict[int, Interval]:
@@ -58,7 +60,7 @@ def pivot_ranges(graph: Graph, robot: Robot) -> dict[int, Interval]:
 
 
 def _spatial_inertia(link: Link) -> Floats:
-    """(6, 6), [angular; linear], about the link's origin."""
+    """Return the spatial inertia of a link about its origin, (6, 6), [angular; linear]."""
     second, (x, y, z) = np.array(link.second_moment()), link.first_moment()
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     about = np.trace(second) * np.eye(3) - second
@@ -66,7 +68,7 @@ def _spatial_inertia(link: Link) -> Floats:
 
 
 def _pivots(link: Link, inertia: Floats) -> list[float]:
-    """Return the pivots of the link's own inertia in the directions of its joint, armature included, last eliminated
+    """Return the pivots of a link's own inertia in the directions of its joint, with armature, last eliminated
     first.
     """
     directions = list(link.joint.kind.directions)

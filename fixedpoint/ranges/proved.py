@@ -1,7 +1,7 @@
-"""Proved ranges and errors: what every state of a region keeps, not what a sample of them shows.
+"""Prove ranges and errors: bounds that hold for every state of a region.
 
-The range of a node is its interval over the region's box. The bound of its error is what its operands' errors can add
-up to, and its own rounding. Both hold for every state; neither is reached by any, as a rule.
+The range of a node is its interval over the region's box. The bound of its error adds up the errors of its operands and
+its own rounding. Both hold for every state; usually no state reaches them.
 """
 
 from __future__ import annotations
@@ -34,51 +34,60 @@ if TYPE_CHECKING:
     from dynagate.fixedpoint.formatted import FormattedGraph
 
 PIECES = 64
-"""Into which an angle is split: sines and cosines of one piece are known together."""
+"""Number of pieces into which an angle is split: sine and cosine are then bounded together on each piece."""
 
 PRICE = 0.05
-"""ms of one core that the range and the error of a node take in a pass over PIECES."""
+"""Time of one core in ms to bound the range and the error of a node over PIECES boxes, for budgets."""
 
 ABOVE = 1.0 + 2.0**-47
-"""A bound of an error is a sum of a dozen positive terms, each rounded in float64: times this it is above the sum."""
+"""Factor that makes an error bound larger than the sum of a dozen positive terms, each rounded in float64."""
 
 STREAMED = {"float32": (24, 150, 2.0**128)}
-"""Rounding of a stream's number type: (a, b, limit). A number is rounded by at most 2**-a of itself or by 2**-b;
-numbers from the limit on are lost.
+"""Rounding (a, b, limit) of a stream's number type: at most 2**-a of the number, or 2**-b; numbers from the limit on
+are lost.
 """
 
 
 @dataclass(frozen=True)
 class ProvedRanges:
-    """intervals: of every node, in real arithmetic. numbers: by port, the type that streams round it to."""
+    """Ranges of all nodes of a graph over a region."""
 
     graph: Graph
     region: Region
     intervals: tuple[Interval, ...]
+    """Interval of each node in real arithmetic."""
     numbers: Mapping[str, str]
+    """Type that streams round each port to, by name."""
 
     @cached_property
     def largest(self) -> Floats:
+        """Return the largest magnitude of each node, (nodes,)."""
         return np.array([float(interval.magnitude) for interval in self.intervals])
 
     @property
     def reach(self) -> Floats:
-        """A proved range needs no guard."""
+        """Return the magnitude that formats must hold: the largest, since proved ranges need no guard."""
         return self.largest
 
     def rounded(self, graph: Graph, arithmetic: Arithmetic) -> ErrorBounds:
-        """Bounds of errors in the order of the graph."""
+        """Return the error bounds, to be filled in the order of the graph."""
         return ErrorBounds(self, arithmetic, self.intervals)
 
 
 def proved_ranges(
     graph: Graph, region: Region, milliseconds: float, numbers: Mapping[str, str] | None = None
 ) -> ProvedRanges:
-    """The range of every node over all states of a region.
+    """Prove the range of every node over all states of a region.
 
-    milliseconds: of one core, for splitting the box, by a fixed price per node, so that a request gives the same ranges
-    on every machine. numbers: by port, the type that streams round it to.
-    Raises ProofError: an input is not bounded by the region, or a divisor may be zero.
+    Args:
+        graph: The graph.
+        region: Operating region.
+        milliseconds: Effort for splitting the box, in ms of one core at a fixed price per node. A request gives the
+            same ranges on every machine.
+        numbers: Type that streams round each port to, by name.
+
+    Raises:
+        ProofError: The region does not bound an input, or a divisor may be zero.
     """
     if graph.name == ROLLOUT:
         raise ProofError(
@@ -95,12 +104,15 @@ def proved_ranges(
 
 
 def _hull(value: Interval) -> Interval:
+    """Return the smallest interval that contains all boxes."""
     return Interval(np.float64(np.min(value.low)), np.float64(np.max(value.high)))
 
 
 def _splittings(graph: Graph, box: Mapping[int, Interval], milliseconds: float) -> Iterator[dict[int, Interval]]:
-    """The box, and then for one input after the other the box with that input in pieces, as long as there is time: for
-    angles, and for what is squared."""
+    """Yield the box, then the box with one input after the other split, as long as the effort allows.
+
+    Split inputs are angles and numbers that are squared.
+    """
     yield dict(box)
     bent = [i for i in graph.input_nodes if any(_is_bent(graph.nodes[u]) for u in graph.users[i])]
     for i in bent[: int(milliseconds / (PRICE * len(graph)))]:
@@ -109,11 +121,12 @@ def _splittings(graph: Graph, box: Mapping[int, Interval], milliseconds: float) 
 
 
 def _is_bent(node: Node) -> bool:
+    """Return whether an operation is a sine, a cosine or a square."""
     return node.op in TRIG or (node.op == "mul" and node.args[0] == node.args[1])
 
 
 def input_box(graph: Graph, region: Region) -> dict[int, Interval]:
-    """The inputs' intervals by node."""
+    """Return the intervals of the inputs, by node."""
     bounds = input_bounds(graph, region, np.full(len(graph), np.inf))
     unit = {port.nodes[k] for port in graph.inputs for span in port.unit_vectors for k in range(*span)}
     return {
@@ -123,7 +136,7 @@ def input_box(graph: Graph, region: Region) -> dict[int, Interval]:
 
 
 def _check_bounded(graph: Graph, region: Region, values: Sequence[Interval]) -> None:
-    """Raises ProofError: a divisor may be zero, an input is not bounded by the region, or a number is too large."""
+    """Raise ProofError if a divisor may be zero, the region does not bound an input, or a number is too large."""
     for i, node in enumerate(graph.nodes):
         if FIXED[node.op].positive and not np.all(values[a := node.args[0]].low > 0.0):
             low, high = _hull(values[a])
@@ -157,7 +170,7 @@ def _instead(graph: Graph) -> str:
 
 
 def _joint(graph: Graph, region: Region, node: int) -> str:
-    """The joint of the link that a node's name has."""
+    """Return the joint of the link in a node's name, for errors."""
     for place in graph.scope_paths[node]:
         number = place.removeprefix("link")
         if place != number and number.isdigit() and int(number) < len(region.robot.links):
@@ -166,12 +179,17 @@ def _joint(graph: Graph, region: Region, node: int) -> str:
 
 
 class ErrorBounds:
-    """The bound of every node's error, one node after the other in the order of the graph.
+    """Error bounds of all nodes, computed one node after the other in the order of the graph.
 
-    ranges: of the nodes, a number or (boxes,) each. known: bounds that hold for other reasons.
+    Args:
+        proved: Proved ranges of the graph.
+        arithmetic: Rounding of the graph.
+        ranges: Interval of each node; endpoints are numbers or (boxes,).
+        known: Further bounds of the errors.
     """
 
     margin = 1.0
+    """Factor by which formats exceed the deviation; proved bounds need none."""
 
     def __init__(
         self,
@@ -191,8 +209,15 @@ class ErrorBounds:
         self.errors: list[Any] = []
 
     def deviation(self, i: int, constant: float | None) -> float:
-        """The most by which node i, exact from rounded operands, differs from its real value. constant: the node's
-        constant as it is held. Raises ProofError: rounding may make an operand that has to be positive zero."""
+        """Return the largest difference between node i, computed exactly from rounded operands, and its real value.
+
+        Args:
+            i: Node.
+            constant: Its constant as it is stored.
+
+        Raises:
+            ProofError: Rounding may make an operand zero that must be positive.
+        """
         node = self._graph.nodes[i]
         operands = [IntervalWithError(self._ranges[a], self.errors[a]) for a in node.args]
         if constant is not None and node.constant is not None:
@@ -207,12 +232,13 @@ class ErrorBounds:
         return float(np.max(error)) * ABOVE
 
     def round(self, i: int, to: Format) -> None:
-        """Node i's format. It must be the node of the last call of `deviation`."""
+        """Set the format of node i, which must be the node of the last call of `deviation`."""
         error = (self.carried[i] + self._rounding(i, to)) * ABOVE
         self.errors.append(error if self._known is None else np.minimum(error, self._known[i]))
         self._formats.append(to)
 
     def _refuse(self, i: int) -> NoReturn:
+        """Raise ProofError for an operand that rounding may make zero."""
         graph, node = self._graph, self._graph.nodes[i]
         a = node.args[0]
         error, least = float(np.max(self.errors[a])), float(np.min(self._ranges[a].low))
@@ -224,7 +250,7 @@ class ErrorBounds:
         )
 
     def _rounding(self, i: int, to: Format) -> Any:
-        """The most by which node i's own rounding, its unit and the rounding of a term change it."""
+        """Return the largest change by node i's rounding, its unit, and the rounding of a constant term."""
         node = self._graph.nodes[i]
         meaning = FIXED[node.op].meaning
         kind = OPS[node.op].constant
@@ -251,7 +277,7 @@ class ErrorBounds:
 
 
 def _streamed(magnitude: Any, number: str | None) -> Any:
-    """The most by which rounding to a stream's type changes a number."""
+    """Return the largest change when a number is rounded to a stream's type."""
     if number is None:
         return 0.0
     relative, absolute, _ = STREAMED[number]
@@ -260,28 +286,27 @@ def _streamed(magnitude: Any, number: str | None) -> Any:
 
 @dataclass(frozen=True)
 class Proof:
-    """Bounds that hold for every state of a region; no node overflows.
-
-    low, high: (nodes,), bounds of the values in real arithmetic. error: (nodes,), the largest difference between those
-    values and the integers, rounding on streams included.
-    """
+    """Bounds that hold for every state of a region. No node overflows."""
 
     graph: Graph
     low: Floats
+    """Smallest value of each node in real arithmetic, (nodes,)."""
     high: Floats
+    """Largest value of each node in real arithmetic, (nodes,)."""
     error: Floats
+    """Largest difference between those values and the integers, (nodes,), with rounding on streams."""
 
     def largest(self, name: str) -> float:
-        """The largest magnitude that an entry of an output can have."""
+        """Return the largest magnitude of an entry of an output."""
         nodes = list(self._nodes(name))
         return float(np.maximum(np.abs(self.low), np.abs(self.high))[nodes].max())
 
     def error_of(self, name: str) -> float:
-        """The largest error that an entry of an output can have."""
+        """Return the largest error of an entry of an output."""
         return float(self.error[list(self._nodes(name))].max())
 
     def streamed(self, numbers: Mapping[str, str]) -> Proof:
-        """With the rounding of outputs to the types of their streams."""
+        """Return the bounds with outputs rounded to the types of their streams."""
         errors = self.error.copy()
         sizes = np.maximum(np.abs(self.low), np.abs(self.high)) + self.error
         for port in self.graph.outputs:
@@ -291,13 +316,20 @@ class Proof:
         return replace(self, error=errors)
 
     def _nodes(self, name: str) -> tuple[int, ...]:
+        """Return the nodes of an output."""
         return next(port.nodes for port in self.graph.outputs if port.name == name)
 
 
 def error_bounds(formatted: FormattedGraph, ranges: ProvedRanges, milliseconds: float) -> tuple[Floats, Floats]:
-    """Bounds of every node's error over proved ranges, where no node overflows: before its own rounding, and after.
+    """Return error bounds of all nodes before and after their rounding, over proved ranges in which no node overflows.
 
-    milliseconds: as `proved_ranges` takes them. Raises ProofError: a divisor may round to zero.
+    Args:
+        formatted: Graph with formats.
+        ranges: Proved ranges.
+        milliseconds: Effort, as in `proved_ranges`.
+
+    Raises:
+        ProofError: A divisor may round to zero.
     """
     graph, known = formatted.graph, dict(enumerate(ranges.intervals))
     carried = errors = np.full(len(graph), np.inf)
@@ -315,11 +347,16 @@ def error_bounds(formatted: FormattedGraph, ranges: ProvedRanges, milliseconds: 
 def prove(
     formatted: FormattedGraph, region: Region, milliseconds: float, numbers: Mapping[str, str] | None = None
 ) -> Proof:
-    """Ranges and errors of all states of a region, for formats from anywhere.
+    """Prove ranges and errors for all states of a region, for given formats.
 
-    milliseconds: as `proved_ranges` takes them, for ranges and for errors. numbers: by input and output, the type that
-    streams round it to.
-    Raises ProofError: as `proved_ranges` does, or a node may overflow, or an output be all error.
+    Args:
+        formatted: Graph with formats.
+        region: Operating region.
+        milliseconds: Effort for ranges and for errors, as in `proved_ranges`.
+        numbers: Type that streams round each input and output to, by name.
+
+    Raises:
+        ProofError: A range cannot be proved, a node may overflow, or the error of an output exceeds its values.
     """
     graph = formatted.graph
     ranges = proved_ranges(graph, region, milliseconds, numbers)
@@ -341,7 +378,7 @@ def _check_fits(
     errors: Floats,
     i: int,
 ) -> None:
-    """Raises ProofError where node i may overflow."""
+    """Raise ProofError if node i may overflow."""
     graph, fmt, node = formatted.graph, formatted.formats[i], formatted.graph.nodes[i]
     where = f"node '{node.name}'{_joint(graph, region, i)} of {graph.name}"
     if OPS[node.op].constant == "exponent":
@@ -363,7 +400,7 @@ def _check_fits(
 
 
 def _check_output(formatted: FormattedGraph, proof: Proof, name: str, number: str | None) -> None:
-    """Raises ProofError where an output is all error, or a stream cannot carry it."""
+    """Raise ProofError if the error of an output exceeds its values, or a stream cannot carry it."""
     largest, error = proof.largest(name), proof.error_of(name)
     if error >= largest > 0.0:
         widest = max(fmt.width for fmt in formatted.formats)

@@ -1,4 +1,4 @@
-"""Ranges: the largest magnitude of every node over a sample of states, and the magnitude expected beyond the sample."""
+"""Sampled ranges: the largest magnitude of every node in a sample of states, and the magnitude expected beyond it."""
 
 from __future__ import annotations
 
@@ -17,41 +17,50 @@ from dynagate.graph.evaluate import evaluate_nodes
 from dynagate.graph.parts import parts_of
 
 TAIL = 64
-"""Number of largest magnitudes of a node that its tail is fitted to."""
+"""Number of largest magnitudes of a node to which its tail is fitted."""
 
 OVERFLOW = 1e-8
-"""Approximate probability, per node and state, of a magnitude above the range that the tail gives. A graph of 10,000
-nodes, most of them dependent, then overflows in one state of some thousands at worst."""
+"""Approximate probability, per node and state, of a magnitude beyond the range that the tail gives.
+
+A graph of 10,000 nodes, most of them dependent, then overflows in one of some thousand states at worst.
+"""
 
 PROBES = 2048
-"""States, spread over the sample, in which the rounding of formats is propagated through the graph."""
+"""Number of states, spread over the sample, in which rounding is propagated through the graph."""
 
 
 NOISE_MARGIN = 2.0
-"""Room that a node's range has for the rounding of its operands: this many times the largest that the probes show."""
+"""Factor by which a node's range exceeds the largest rounding effect that the probes show."""
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Magnitudes of the nodes.
-
-    largest: (nodes,), the largest magnitude in the sample. reach: (nodes,), the magnitude that is exceeded with
-    probability OVERFLOW, by the tail. samples: number of states. probes: per node its float64 values in PROBES of the
-    states, (probes,), or a float.
-    """
+    """Magnitudes of all nodes."""
 
     largest: Floats
+    """Largest magnitude in the sample, (nodes,)."""
     reach: Floats
+    """Magnitude that the tail exceeds with probability OVERFLOW, (nodes,)."""
     samples: int
+    """Number of states."""
     probes: Sequence[Any]
+    """Float64 values of each node in PROBES of the states, (probes,), or a float."""
 
     def rounded(self, graph: Graph, arithmetic: Arithmetic) -> RoundedProbes:
-        """The probes' values, to be rounded in the order of the graph."""
+        """Return the values of the probes, to be rounded in the order of the graph."""
         return RoundedProbes(graph, self.probes, arithmetic)
 
 
 def sampled_ranges(graph: Graph, inputs: Mapping[str, Floats]) -> Ranges:
-    """Ranges over a batch of inputs, (batch, *shape) each. Raises ValueError: a node is not finite in some state."""
+    """Return the ranges in a batch of states.
+
+    Args:
+        graph: The graph.
+        inputs: Inputs by name, (batch, *shape).
+
+    Raises:
+        ArgumentError: A node is not finite in a state.
+    """
     values = evaluate_nodes(graph, inputs)
     magnitudes = [np.abs(np.atleast_1d(v)) for v in values]
     largest = np.array([float(np.max(v)) for v in magnitudes])
@@ -65,13 +74,16 @@ def sampled_ranges(graph: Graph, inputs: Mapping[str, Floats]) -> Ranges:
 
 
 class InputBounds(Protocol):
-    """Bounds of the values of inputs, as `Region.bounds` returns them."""
+    """Bounds of the values of inputs, such as those of a region."""
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None: ...
 
 
 def input_bounds(graph: Graph, region: InputBounds, reaches: Floats) -> dict[int, tuple[float, float]]:
-    """Per input node the values that its format is for: the region's limits, or what it reaches where it has none."""
+    """Return the values that the format of each input is for, by node.
+
+    These are the region's limits, or the reach of an input without limits.
+    """
     reached: dict[int, tuple[float, float]] = {}
     codes = [float(part.code) for part in parts_of(graph.name)]
     for port in graph.inputs:
@@ -86,10 +98,11 @@ def input_bounds(graph: Graph, region: InputBounds, reaches: Floats) -> dict[int
 
 
 def _reach(magnitudes: Floats) -> float:
-    """The magnitude that is exceeded with probability OVERFLOW, by an exponential tail fitted to the TAIL largest.
+    """Return the magnitude that is exceeded with probability OVERFLOW, by an exponential tail fitted to the TAIL
+    largest.
 
-    A bounded quantity has a shorter tail than that, and a product of several quantities a longer one. Tests check the
-    rate of overflows.
+    A bounded quantity has a shorter tail, and a product of several quantities a longer one. Tests check the rate of
+    overflows.
     """
     count = len(magnitudes)
     if count <= 2 * TAIL:
@@ -101,14 +114,14 @@ def _reach(magnitudes: Floats) -> float:
 
 
 class RoundedProbes:
-    """The probes' values rounded to formats, computed in float64, one node after the other in the order of the graph.
+    """Values of the probes rounded to formats, computed in float64, one node after the other in the order of the graph.
 
-    The operands of a node carry their own rounding errors. If they nearly cancel, these errors may be larger than the
-    node's values. The node's range must include them: `deviation` returns the largest one. margin: this many times the
-    deviation is what a range has room for.
+    The operands of a node have their own rounding errors. If they nearly cancel, these errors may exceed the node's
+    values. The node's range must include them: `deviation` returns the largest one.
     """
 
     margin = NOISE_MARGIN
+    """Factor by which formats exceed the deviation."""
 
     def __init__(self, graph: Graph, probes: Sequence[Any], arithmetic: Arithmetic) -> None:
         self._graph, self._probes = graph, probes
@@ -117,8 +130,12 @@ class RoundedProbes:
         self._exact: Any = None
 
     def deviation(self, i: int, constant: float | None) -> float:
-        """The largest difference between node i, computed from rounded operands, and its float64 values. constant: the
-        node's constant, rounded to its format."""
+        """Return the largest difference between node i, computed from rounded operands, and its float64 values.
+
+        Args:
+            i: Node.
+            constant: Its constant, rounded to its format.
+        """
         node = self._graph.nodes[i]
         if node.op == "input":
             self._exact = self._probes[i]

@@ -1,7 +1,7 @@
-"""Ranges of quadratic forms of unit vectors: a quaternion turns a vector and does not lengthen it.
+"""Ranges of quadratic forms of unit vectors: a quaternion rotates a vector and keeps its length.
 
-The entries of a quaternion lie between -1 and 1, and plain intervals would let the entries of its rotation matrix reach
-3. The values of bᵀv + vᵀA v + c for a vector v of length 1 lie between the eigenvalues of A, moved by ±|b| and c.
+The entries of a quaternion lie between -1 and 1, so plain intervals would let the entries of its rotation matrix reach
+3. The values of bᵀv + vᵀA v + c for a vector v of length 1 lie between the eigenvalues of A, shifted by c ± |b|.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from dynagate.graph import Graph
 from dynagate.graph.graph import Node
 
 MARGIN = 1e-12
-"""Above the error, relative to the entries, with which float64 finds eigenvalues and forms."""
+"""Margin relative to the entries, above the float64 errors of eigenvalues and forms."""
 
 
 class _Form(NamedTuple):
-    """A quadratic form of the unit vector whose first entry is `vector`: linear (entries,), quadratic (entries,
-    entries), constant.
-    """
+    """A quadratic form of the unit vector whose first entry is `vector`: linear (n,), quadratic (n, n), constant."""
 
     vector: int
     linear: Floats
@@ -31,20 +29,23 @@ class _Form(NamedTuple):
     constant: float
 
     def times(self, factor: float) -> _Form:
+        """Return the form times a factor."""
         return _Form(self.vector, self.linear * factor, self.quadratic * factor, self.constant * factor)
 
     def plus(self, other: _Form) -> _Form:
+        """Return the sum of two forms."""
         linear, quadratic = self.linear + other.linear, self.quadratic + other.quadratic
         return _Form(self.vector, linear, quadratic, self.constant + other.constant)
 
     def times_linear(self, other: _Form) -> _Form | None:
+        """Return the product of two linear forms; None if one has other terms."""
         if self.constant or other.constant or self.quadratic.any() or other.quadratic.any():
             return None
         product = np.outer(self.linear, other.linear)
         return _Form(self.vector, 0.0 * self.linear, (product + product.T) / 2.0, 0.0)
 
     def range(self) -> Interval:
-        """Vectors are taken for unit vectors if their length is 1 to UNIT."""
+        """Return the interval of the form's values, for vectors whose length is 1 to within UNIT."""
         values = np.linalg.eigvalsh(self.quadratic)
         length = 1.0 + UNIT
         spread = float(np.linalg.norm(self.linear)) * length
@@ -65,6 +66,7 @@ def unit_ranges(graph: Graph) -> dict[int, Interval]:
 
 
 def _entries(graph: Graph) -> Iterator[tuple[int, _Form]]:
+    """Yield the entries of the unit vectors among the inputs, as forms."""
     for port in graph.inputs:
         for start, stop in port.unit_vectors:
             size = stop - start
@@ -73,6 +75,7 @@ def _entries(graph: Graph) -> Iterator[tuple[int, _Form]]:
 
 
 def _form(node: Node, operands: Sequence[_Form]) -> _Form | None:
+    """Return the form of a node from those of its operands; None if the result is no such form."""
     constant: Any = node.constant
     first, *rest = operands
     if any(form.vector != first.vector for form in rest):

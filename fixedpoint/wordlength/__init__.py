@@ -1,1 +1,1 @@
-"""Word lengths for a wanted error."""
+"""Find word lengths for an accuracy goal."""

@@ -1,4 +1,4 @@
-"""Statements about all states of an operating region from a sample, with a confidence."""
+"""Make statements about all states of an operating region from a sample, with a confidence."""
 
 from __future__ import annotations
 
@@ -22,77 +22,87 @@ from dynagate.graph.truth import relative_errors
 from scipy.special import bdtr, betaincinv
 
 OVERFLOWS: dict[Kind, float] = {"uniform": 1e-4, "limits": 1e-3, "rest": 1e-4}
-"""Fraction of the states of each kind that may overflow in a design with an accuracy goal."""
+"""Share of the states of each kind that may overflow in a design with an accuracy goal."""
 
 MARGIN = 0.5
-"""Part of OVERFLOWS that a sample may show: of several samples one shows less than there is."""
+"""Share of OVERFLOWS that a sample may show; some samples show less than the true rate."""
 
 OTHERS = 16384
-"""Most states at the limits, and most states near rest, in a statement's sample."""
+"""Largest number of states at the limits, and of states near rest, in a statement's sample."""
 
 NAMED = 3
-"""Most nodes that an error message names."""
+"""Largest number of nodes that an error names."""
 
 
 class MeasuredErrors(NamedTuple):
-    """errors: by output block the error in every state, (states,), as `Goal` defines it. overflow: (states,), whether
-    any node overflows. origins: the nodes at which overflow began, with the number of states."""
+    """Errors and overflows of a batch of states."""
 
     errors: dict[str, Floats]
+    """Error of each output block in every state, (states,), as `Goal` defines it."""
     overflow: npt.NDArray[np.bool_]
+    """States in which a node overflows, (states,)."""
     origins: Counter[int]
+    """Number of states in which overflow began at a node, by node."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Result for the states of one kind. error: by block, the upper bound of the error's quantile. overflow: fraction
-    of the sampled states that overflowed. overflow_bound: upper bound of the fraction of all states that do."""
+    """Results in the states of one kind."""
 
     states: int
+    """Number of states."""
     seed: int
+    """Seed of the states."""
     error: dict[str, float]
+    """Upper bound of the error's quantile, by block."""
     overflow: float
+    """Share of the sampled states that overflowed."""
     overflow_bound: float
+    """Upper bound of the share of all states that overflow."""
 
     @property
     def worst(self) -> tuple[float, str]:
-        """The largest error and its block."""
+        """Return the largest error and its block."""
         return max((error, block) for block, error in self.error.items())
 
 
 @dataclass(frozen=True)
 class Statement:
-    """The statistical guarantee that a sample gives for a design.
+    """Statistical guarantee that a sample gives for a design.
 
-    For each kind of states (`Region.sample`) and with this confidence, a `quantile` of them has errors of at most
-    `error`, by block, and at most a fraction `overflow_bound` overflows. If the sample is too small, the bounds are
-    infinity and 1. An error is |e| / max(|x|, floor) over a block; floors: by block, in its units. origins: how often
-    an overflow began at a node.
+    For each kind of states (`Region.sample`) and with this confidence, a share `quantile` of them has errors of at most
+    `error` in each block, and at most a share `overflow_bound` overflows. If the sample is too small, the bounds are
+    infinity and 1. An error is |e| / max(|x|, floor) over a block.
     """
 
     quantile: float
+    """Share of the states that keep the errors."""
     confidence: float
+    """Probability that the bounds hold."""
     floors: dict[str, float]
+    """Floor of each block, in its units."""
     samples: dict[Kind, Sample]
+    """Results by kind of states."""
     origins: Counter[int] = field(default_factory=Counter, compare=False)
+    """Number of states in which overflow began at a node, by node."""
 
     @property
     def error(self) -> dict[str, float]:
-        """Error of uniform states, by block."""
+        """Return the error of uniform states, by block."""
         return self.samples["uniform"].error
 
     @property
     def worst(self) -> tuple[float, str]:
-        """The largest error of uniform states and its block."""
+        """Return the largest error of uniform states and its block."""
         return self.samples["uniform"].worst
 
     @property
     def overflow(self) -> float:
-        """Upper bound of the fraction of uniform states that overflow."""
+        """Return the upper bound of the share of uniform states that overflow."""
         return self.samples["uniform"].overflow_bound
 
     def faults(self, goal: Goal) -> Iterator[str]:
-        """The goal's conditions that the sample violates, as text."""
+        """Yield the conditions of a goal that the sample violates, as text."""
         for kind, sample in self.samples.items():
             allowed = MARGIN * OVERFLOWS[kind]
             if sample.overflow > allowed:
@@ -103,7 +113,7 @@ class Statement:
                     yield f"{block} errs by {error:.2e} in {WHICH[kind]}; the goal is {goal.of(block):.1e}"
 
     def text(self) -> str:
-        """The statement for people: states, confidence, errors and overflows."""
+        """Return the statement for people: states, confidence, errors and overflows."""
         lines = [
             f"Measured by the integer executor against float64, on states that chose nothing, for {self.quantile:.1%} "
             f"of them with {self.confidence:.0%} confidence. An error is |e| / max(|x|, floor) over a block."
@@ -117,12 +127,14 @@ class Statement:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the statement for JSON."""
         content = asdict(self)
         del content["origins"]
         return content
 
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> Statement:
+        """Return the statement that `as_dict` converted."""
         samples = {kind: Sample(**sample) for kind, sample in content["samples"].items()}
         return cls(content["quantile"], content["confidence"], content["floors"], samples)
 
@@ -132,6 +144,7 @@ WHICH: dict[Kind, str] = {
     "limits": "states at its limits",
     "rest": "states near rest",
 }
+"""Name of each kind of states in texts."""
 
 
 def state(
@@ -143,10 +156,16 @@ def state(
     floors: dict[str, float] | None = None,
     number: str | None = None,
 ) -> Statement:
-    """The statement on a design, measured by the integer executor against float64 on fresh states. goal: quantile,
-    confidence, floor, and number of fresh states; its errors are not used. draw: each draw has states of its own.
-    floors: those of `block_floors`, if they are known. number: the type that streams round results to,
-    "float32"; None if they do not round."""
+    """Measure formats against float64 on fresh states, and return the statement.
+
+    Args:
+        formatted: Graph with formats.
+        region: Operating region.
+        goal: Quantile, confidence, floor and number of fresh states; its errors are not used.
+        draw: Number of the draw; each draw has its own states.
+        floors: Result of `block_floors`, if it is known.
+        number: Type that streams round results to, "float32", or None.
+    """
     goal = goal or Goal(0.5)
     graph = formatted.graph
     floors = floors or block_floors(graph, region, goal)
@@ -172,9 +191,7 @@ def state(
 def _samples(
     formatted: FormattedGraph, region: Region, count: int, seed: int, kind: Kind
 ) -> Iterator[tuple[FormattedGraph, dict[str, Floats]]]:
-    """Yield each formatted graph with the states to compute it for; functions in one graph follow one after the
-    other.
-    """
+    """Yield each function of a graph with the states to compute it for."""
     parts = parts_of(formatted.graph.name)
     if not parts:
         yield formatted, region.states(formatted.graph, count, seed, kind)
@@ -184,8 +201,10 @@ def _samples(
 
 
 def block_floors(graph: Graph, region: Region, goal: Goal) -> dict[str, float]:
-    """The floor of every output block's error, by name: the goal's floor times the root mean square of the block's L2
-    norm over the goal's states."""
+    """Return the floor of each output block's error, by name.
+
+    It is the goal's floor times the root mean square of the block's L2 norm over the goal's states.
+    """
     floors: dict[str, float] = {}
     for part in parts_of(graph.name):
         floors |= _floors(own := part_graph(graph, part), part_states(own, part, region, goal.states, goal.seed), goal)
@@ -195,6 +214,7 @@ def block_floors(graph: Graph, region: Region, goal: Goal) -> dict[str, float]:
 
 
 def _floors(graph: Graph, states: Mapping[str, Floats], goal: Goal) -> dict[str, float]:
+    """Return the floors of one function's output blocks."""
     return {
         name: goal.floor * float(np.sqrt(np.mean(np.sum(np.square(value.reshape(len(value), -1)), axis=1))))
         for name, value in evaluate(graph, states).items()
@@ -208,8 +228,15 @@ def measured(
     floors: Mapping[str, float] | None = None,
     number: str | None = None,
 ) -> MeasuredErrors:
-    """Errors and overflows of the integer executor. expected: the float64 outputs; floors: as `block_floors` returns
-    them, 0 by default; number: the type that streams round results to."""
+    """Return errors and overflows of the integer model.
+
+    Args:
+        formatted: Graph with formats.
+        inputs: Inputs by name, (states, *shape).
+        expected: Float64 outputs by name, (states, *shape).
+        floors: Floor of each block; 0 by default.
+        number: Type that streams round results to, or None.
+    """
     result = evaluate_fixed(formatted, inputs, {} if number is None else dict.fromkeys(expected, number))
     errors = {
         name: relative_errors(result.outputs[name], value, (floors or {}).get(name, 0.0))
@@ -219,13 +246,23 @@ def measured(
 
 
 def names_of(graph: Graph, origins: Counter[int]) -> str:
-    """Names of the nodes at which overflow began in the most states."""
+    """Return the nodes at which overflow began in the most states, as text."""
     return ", ".join(f"'{graph.nodes[i].name}'" for i, _ in origins.most_common(NAMED))
 
 
 def quantile_bound(values: Floats, quantile: float, confidence: float) -> float:
-    """The smallest order statistic that is above the quantile with this confidence, for any distribution (Conover,
-    "Practical nonparametric statistics", 1999, §3.2); infinity if the sample is too small."""
+    """Return the smallest order statistic that exceeds a quantile with a confidence, for any distribution.
+
+    Reference: Conover, "Practical nonparametric statistics", 1999, §3.2.
+
+    Args:
+        values: Sample, (count,).
+        quantile: Share of the distribution below the bound.
+        confidence: Probability that the bound holds.
+
+    Returns:
+        The bound; infinity if the sample is too small.
+    """
     count = len(values)
     # bdtr: the probability that at most k values lie below the quantile, so that order statistic k (from 0) does not
     k = int(np.searchsorted(bdtr(np.arange(count), count, quantile), confidence))
@@ -233,5 +270,11 @@ def quantile_bound(values: Floats, quantile: float, confidence: float) -> float:
 
 
 def rate_bound(count: int, states: int, confidence: float) -> float:
-    """Upper bound of the rate of an event that was seen in `count` of the states (Clopper & Pearson 1934)."""
+    """Return an upper bound of the rate of an event (Clopper & Pearson, 1934).
+
+    Args:
+        count: Number of states with the event.
+        states: Number of states.
+        confidence: Probability that the bound holds.
+    """
     return 1.0 if count == states else float(betaincinv(count + 1, states - count, confidence))

@@ -1,4 +1,4 @@
-"""The accuracy goal of word length optimization, the target's multiplier, and the cost of formats."""
+"""The accuracy goal of word length optimization, multiplier blocks of targets, and the cost of formats."""
 
 from __future__ import annotations
 
@@ -23,23 +23,28 @@ from dynagate.graph.ops import PRODUCTS
 from dynagate.graph.region import KINDS, Kind
 
 DSP_BITS = 40
-"""Cost of a multiplier block, in bits of registers and adders: it holds about as many in its pipeline."""
+"""Cost of a multiplier block in bits of registers and adders: its pipeline holds about as many."""
 
 FLOOR = 0.1
-"""Default floor of the error: a fraction of an output block's root mean square over the operating region."""
+"""Default floor of the error, as a share of an output block's root mean square over the operating region."""
 
 
 @dataclass(frozen=True)
 class Multiplier:
-    """A hardware multiplier of signed operands. wide, narrow: bits of its two inputs."""
+    """A hardware multiplier of signed operands."""
 
     name: str
+    """Name of the block."""
     wide: int
+    """Bits of the wider input."""
     narrow: int
+    """Bits of the narrower input."""
 
     def blocks(self, a: int, b: int) -> int:
-        """Multiplier blocks that a product of a and b bits takes. An operand that is cut into parts gives each part one
-        bit less than the input has, because only the top part has the sign."""
+        """Return the number of blocks for a product of operands with a and b bits.
+
+        If an operand is divided, each part has one bit less than the input, because only the top part has the sign.
+        """
 
         def tiles(wide: int, narrow: int) -> int:
             return math.ceil(max(wide - 1, 1) / (self.wide - 1)) * math.ceil(max(narrow - 1, 1) / (self.narrow - 1))
@@ -51,35 +56,41 @@ DSP48E2 = Multiplier("DSP48E2", 27, 18)
 DSP48E1 = Multiplier("DSP48E1", 25, 18)
 MULT18X18 = Multiplier("18x18", 18, 18)
 MULTIPLIERS = {m.name: m for m in (DSP48E2, DSP48E1, MULT18X18)}
+"""Multiplier blocks by name."""
 
 
 @explained
 @dataclass(frozen=True)
 class Goal:
-    """An accuracy goal: in a `quantile` of the states the error of every output block is at most `error`.
+    """An accuracy goal: in a share `quantile` of the states, the error of every output block is at most `error`.
 
     An error is the L2 norm of the block's error, divided by the L2 norm of the block or by its floor, whichever is
     larger. The floor is `floor` times the block's root mean square over the operating region.
 
-    error: one for all blocks, or one by block name; a block without one may have any error. floor: 0 makes the error
-    purely relative, which no format achieves where a block vanishes. kinds: kinds of states that the goal covers
-    (`Region.sample`). confidence: of the statement on the quantile. dsp: the target's multiplier; its wide input is the
-    longest word. spare: fraction of the products that may take more than one block; a larger one is used only if no
-    formats meet the goal otherwise. states, seed: the states that formats are chosen on. fresh: the number of states
-    that they are checked on afterwards.
-    Raises ValueError: an error or a quantile is not between 0 and 1, or another number is out of range.
+    Raises:
+        ArgumentError: An error or a quantile is not between 0 and 1, or another number is out of range.
     """
 
     error: float | Mapping[str, float]
+    """Largest error of all blocks, or of each block by name; a block without one may have any error."""
     quantile: float = 0.999
+    """Share of the states that keep the error."""
     confidence: float = 0.99
+    """Probability that the statement on the quantile holds."""
     floor: float = FLOOR
+    """Share of a block's root mean square; 0 makes errors relative, which no format achieves where a block vanishes."""
     kinds: tuple[Kind, ...] = ("uniform",)
+    """Kinds of states that the goal covers (`Region.sample`)."""
     dsp: Multiplier = DSP48E2
+    """Multiplier block of the target. Its wide input is the longest word."""
     spare: float = 0.1
+    """Share of the products that may take more than one block; exceeded only if no formats meet the goal otherwise."""
     states: int = 16384
+    """Number of states on which formats are chosen."""
     fresh: int = 65536
+    """Number of states on which they are checked afterwards."""
     seed: int = 31
+    """Seed of the states."""
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)
@@ -106,12 +117,12 @@ class Goal:
         object.__setattr__(self, "error", own)
 
     def of(self, block: str) -> float:
-        """The largest error that a block may have."""
+        """Return the largest error that a block may have."""
         return float(self.error) if is_number(self.error) else float(self.error.get(block, math.inf))
 
 
 def dsp_blocks(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> list[int]:
-    """Multiplier blocks of each product, if products shared none."""
+    """Return the multiplier blocks of each product, if no products share one."""
     blocks = []
     for i, node in enumerate(formatted.graph.nodes):
         if node.op in PRODUCTS:
@@ -120,5 +131,5 @@ def dsp_blocks(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> list[int
 
 
 def bits(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> int:
-    """Cost without a schedule: the bits of all nodes, and DSP_BITS for each multiplier block."""
+    """Return the cost without a schedule: the bits of all nodes, plus DSP_BITS per multiplier block."""
     return sum(f.width for f in formatted.formats) + DSP_BITS * sum(dsp_blocks(formatted, dsp))

@@ -1,9 +1,9 @@
-"""The choice of the 18-bit operand of each product.
+"""Choose the 18-bit operand of each product.
 
 The multiplier of a DSP block has a wide and a narrow (18-bit) input, so one operand of every product must have at most
 18 bits. A node with at most 18 bits serves all its products. Its price is the noise that its rounding adds to the
-outputs. The least total price is a weighted vertex cover: nodes are vertices, products are edges. HiGHS solves it as an
-integer program.
+outputs. The smallest total price is a weighted vertex cover: nodes are vertices, products are edges. HiGHS solves it as
+an integer program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 Vertex = int | tuple[str, int]
-"""An operand of a product: the id of a node, or ("constant", id of the product)."""
+"""An operand of a product: a node, or ("constant", product)."""
 
 GAP = 1e-3
 """Relative difference to the best price at which the solver stops."""
@@ -25,8 +25,17 @@ GAP = 1e-3
 def cheapest_cover(
     edges: Sequence[tuple[Vertex, Vertex]], price: Mapping[Vertex, float], spare: int, spared: float
 ) -> set[Vertex]:
-    """The vertices of least total price that cover all edges but up to `spare`; each edge that is not covered costs
-    `spared` instead. Vertices without a price are all part of the result. Raises ValueError: the solver fails."""
+    """Return the vertices with the smallest total price that cover all edges but a few.
+
+    Args:
+        edges: Two operands of each product.
+        price: Price of each operand. Operands without a price are all part of the result.
+        spare: Largest number of edges that are not covered.
+        spared: Price of an edge that is not covered.
+
+    Raises:
+        ArgumentError: The solver fails.
+    """
     free = {x for x, p in price.items() if p <= 0.0}
     left = Counter(tuple(dict.fromkeys(edge)) for edge in edges if not free.intersection(edge))
     if not left:

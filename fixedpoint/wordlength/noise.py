@@ -4,7 +4,7 @@ A node that drops bits adds an error of variance step² / 12, independent of the
 "Quantization noise", 2008, ch. 4). To first order, the error of an output is the sum over the nodes of the derivative
 of the output with respect to the node, times the node's error. A block has many outputs. One reverse pass, seeded with
 a random sign for each of them, estimates the sum of their squared derivatives (Hutchinson's estimator). The mean is
-taken over many states.
+computed over many states.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynagate.graph.evaluate import evaluate_nodes
 
 
 def _signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Generator) -> dict[int, Any]:
-    """A random sign per node and state; a node that occurs twice gets the sum of two signs."""
+    """Return a random sign per node and state; a node that occurs twice gets the sum of two signs."""
     states = max(np.size(v) for v in values)
     signs: dict[int, Any] = {}
     for i in nodes:
@@ -33,11 +33,19 @@ def _signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Genera
 def sensitivity(
     graph: Graph, inputs: Mapping[str, Floats], port: Port, floor: float = 0.0, *, draws: int = 1, seed: int = 0
 ) -> Floats:
-    """Sensitivity of an output block to every node, (nodes,): the mean over the states of Σ (∂output/∂node)² over the
-    block, divided by its squared L2 norm or by floor², whichever is larger.
+    """Return the sensitivity of an output block to every node, (nodes,).
 
-    An error of variance v in one node gives the block a mean squared relative error of v times the node's sensitivity.
-    draws: random sign vectors for each state; more than one if states are few.
+    It is the mean over the states of Σ (∂output/∂node)² over the block, divided by the block's squared L2 norm or by
+    floor², whichever is larger. An error of variance v in one node gives the block a mean squared relative error of v
+    times the node's sensitivity.
+
+    Args:
+        graph: The graph.
+        inputs: Inputs by name, (states, *shape).
+        port: Output block.
+        floor: Floor of the block's norm, in its units.
+        draws: Random sign vectors for each state; use more than one for few states.
+        seed: Seed of the signs.
     """
     values = evaluate_nodes(graph, {key: np.repeat(value, draws, axis=0) for key, value in inputs.items()})
     signs = _signs(port.nodes, values, np.random.default_rng(seed))
@@ -49,7 +57,13 @@ def sensitivity(
 
 
 def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Floats], *, seed: int = 0) -> dict[str, Floats]:
-    """Predicted relative L2 error of every output, (states,) by its name, from the rounding of nodes and constants."""
+    """Return the predicted relative L2 error of each output, (states,), from the rounding of nodes and constants.
+
+    Args:
+        formatted: Graph with formats.
+        inputs: Inputs by name, (states, *shape).
+        seed: Seed of the signs.
+    """
     graph = formatted.graph
     values = evaluate_nodes(graph, inputs)
     random = np.random.default_rng(seed)
@@ -69,13 +83,13 @@ def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Floats], *,
 
 
 def _squared_size(values: Sequence[Any], port: Port, floor: float = 0.0) -> Any:
-    """Squared L2 norm of an output, (states,), floor² at least; 1 where it is zero."""
+    """Return the squared L2 norm of an output, (states,), at least floor²; 1 where it is zero."""
     size = np.maximum(sum(np.square(values[i]) for i in port.nodes), floor**2)
     return np.where(size == 0.0, 1.0, size)
 
 
 def variance(formatted: FormattedGraph, node: int) -> float:
-    """Variance of the error that a node's own rounding adds."""
+    """Return the variance of the error that a node's own rounding adds."""
     to = formatted.formats[node]
     kept = to.step * to.step / 12.0
     op = formatted.graph.nodes[node].op
@@ -94,7 +108,7 @@ def variance(formatted: FormattedGraph, node: int) -> float:
 
 
 def _constant_error(formatted: FormattedGraph, i: int) -> float:
-    """Rounding error of node i's constant."""
+    """Return the rounding error of node i's constant."""
     node = formatted.graph.nodes[i]
     if OPS[node.op].constant == "exponent":
         return 0.0

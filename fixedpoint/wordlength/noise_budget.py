@@ -1,4 +1,6 @@
-"""Formats within a noise budget: the 18-bit operands of products, and word lengths with equal noise for the rest."""
+"""Choose formats within a noise budget: 18-bit operands of products, and word lengths with equal noise for the other
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -23,39 +25,41 @@ DEAR = 1e4
 """Price of cutting a divisor or its inverse to 18 bits: they share a unit, so all of them would have to be cut."""
 
 SPARED = 1e-3
-"""Price of a second DSP block for a product, as a fraction of the noise budget."""
+"""Price of a second DSP block for a product, as a share of the noise budget."""
 
 SHORTEST = 6
-"""Shortest word length, in bits."""
+"""Shortest word length in bits."""
 
 TRIES, CLOSE = 4, 0.03
-"""Iterations to word lengths whose noise equals the budget, and the relative difference at which they end."""
+"""Relative difference to the budget at which these iterations end."""
 
 
 @dataclass(frozen=True)
 class NoiseBudget:
-    """Choice of formats within a noise budget.
-
-    mean_squares: mean square of every node's values. noise: the budget, the sum of weight × variance over all nodes.
-    """
+    """Choice of formats within a noise budget."""
 
     graph: Graph
     region: Region
     ranges: Ranges
     policy: Policy
     dsp: Multiplier
+    """Multiplier block of the target."""
     mean_squares: Floats
+    """Mean square of every node's values, (nodes,)."""
     noise: float
+    """The budget: sum of weight × variance over all nodes."""
 
     def formats(
         self, weight: Floats, shared: int, spare: float, narrow: set[Vertex] | None
     ) -> tuple[FormattedGraph, set[Vertex]]:
-        """Formats whose predicted noise equals the budget, or comes as near as the 18-bit operands allow, and these
+        """Return formats whose predicted noise equals the budget, or is as near as the 18-bit operands allow, and these
         operands.
 
-        weight: (nodes,), the factor of each node's error variance in the budget. shared: word length of nodes that
-        share a sine or reciprocal unit. spare: fraction of the products that may take more than one DSP block.
-        narrow: the 18-bit operands; None to choose them.
+        Args:
+            weight: Factor of each node's error variance in the budget, (nodes,).
+            shared: Word length of nodes that share a sine or reciprocal unit.
+            spare: Share of the products that may take more than one DSP block.
+            narrow: The 18-bit operands; None to choose them.
         """
         graph, dsp, each = self.graph, self.dsp, weight * self._unit
         if narrow is None:
@@ -81,8 +85,10 @@ class NoiseBudget:
         return formatted, narrow
 
     def _products(self, weight: Floats, words: Floats) -> tuple[list[tuple[Vertex, Vertex]], dict[Vertex, float]]:
-        """The two factors of every product, and the noise that each factor adds if it is cut to 18 bits. words: the
-        factors' word lengths otherwise."""
+        """Return the two factors of every product, and the noise that each factor adds if it is cut to 18 bits.
+
+        words: word lengths of the factors otherwise.
+        """
         root, narrow = self.graph.roots, self.dsp.narrow
         divisions = {
             x
@@ -109,8 +115,10 @@ class NoiseBudget:
         return edges, price
 
     def _equal_noise(self, noise: Floats, budget: float) -> Floats:
-        """Word lengths with which every node adds the same part of the budget. noise: that of each node with a word of
-        no bits; each bit more divides it by four."""
+        """Return word lengths with which every node adds the same share of the budget.
+
+        noise: noise of each node with a word of no bits; each further bit divides it by four.
+        """
         free = np.flatnonzero((noise > 0.0) & ~self._one_format)
         per_node = budget / max(len(free), 1)
         words = np.full(len(noise), float(SHORTEST))
@@ -119,7 +127,7 @@ class NoiseBudget:
 
     @cached_property
     def _one_format(self) -> npt.NDArray[np.bool_]:
-        """Whether each node is an operand or a result of a shared sine or reciprocal unit, and so has its width."""
+        """Return which nodes are operands or results of a shared sine or reciprocal unit, and so have its width."""
         shared = np.zeros(len(self.graph), dtype=bool)
         for i, node in enumerate(self.graph.nodes):
             if self._shares_unit(i):
@@ -128,7 +136,7 @@ class NoiseBudget:
         return shared
 
     def _shares_unit(self, i: int) -> bool:
-        """Whether node i is computed by a unit that serves all of its kind."""
+        """Return whether a shared unit computes node i."""
         node = self.graph.nodes[i]
         unit = FIXED[node.op].meaning
         if not isinstance(unit, Unit):
@@ -140,16 +148,16 @@ class NoiseBudget:
 
     @cached_property
     def _integer(self) -> list[int]:
-        """Bits before the binary point of every node, the sign among them."""
+        """Return the bits before the binary point of every node, with the sign."""
         return [LARGEST_WORD - frac_for(self._reach(i), LARGEST_WORD) for i in range(len(self.graph))]
 
     @cached_property
     def _unit(self) -> Floats:
-        """Rounding variance of every node with a word of no bits."""
+        """Return the rounding variance of every node with a word of no bits."""
         return 4.0 ** np.array(self._integer, dtype=float) / 12.0
 
     def _reach(self, i: int) -> float:
-        """The magnitude that node i's format must hold."""
+        """Return the magnitude that node i's format must hold."""
         ranges, guard = self.ranges, self.policy.guard_bits
         op = self.graph.nodes[i].op
         if op == "input" or FIXED[op].most:

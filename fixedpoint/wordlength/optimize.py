@@ -1,12 +1,10 @@
-"""Word length optimization: formats of least cost that meet an accuracy goal.
+"""Optimize word lengths: find the cheapest formats that meet an accuracy goal.
 
-A DSP48E2 multiplies 27 × 18 bits, so one operand of every product gets at most 18 bits
-(`fixedpoint.wordlength.narrow`). The other
+A DSP48E2 multiplies 27 × 18 bits, so one operand of every product gets at most 18 bits (`wordlength.narrow`). The other
 nodes share the remaining noise budget equally, so that one more bit costs the same accuracy everywhere
-(`fixedpoint.wordlength.noise_budget`). The integer executor measures every attempt. Its errors weight the noise of the
-next attempt, and
-nodes that overflow get wider ranges. The cheapest attempt that meets the goal is checked on fresh states, which had no
-part in the choice.
+(`wordlength.noise_budget`). The integer model measures every attempt. Its errors weight the noise of the next attempt,
+and nodes that overflow get wider ranges. The cheapest attempt that meets the goal is checked on fresh states, which had
+no part in the choice.
 """
 
 from __future__ import annotations
@@ -43,59 +41,68 @@ from dynagate.graph.late import late_terms_last
 from dynagate.graph.region import KINDS, Kind, Region
 
 SETTLING, REFINING = 6, 12
-"""Most attempts that estimate sensitivities and choose 18-bit operands anew, and most attempts after them, in which
-only the weights of the output blocks change."""
-
+"""Largest number of attempts after them, in which only the weights of the output blocks change."""
 HOPELESS, STUCK = 4.0, 1.2
-"""Stop early: if three attempts in a row bring no improvement, give up when the error is still this many times the
-target. The first value applies while the 18-bit operands still change, the second afterwards."""
+"""Stop early: if three attempts in a row bring no improvement, give up at this many times the target or more.
+
+The first value applies while the 18-bit operands still change, the second afterwards.
+"""
 
 PATIENCE = 3
-"""Refining attempts that may miss the target before the weights change faster."""
+"""Number of refining attempts that may miss the target before the weights change faster."""
 
 SHARED = 24
-"""Word length of angles, sines, cosines, divisors and inverses. It is tried before the widest one, because a reciprocal
-of up to 25 bits takes a single Newton step."""
+"""Word length of angles, sines, cosines, divisors and inverses that is tried before the widest one.
+
+A reciprocal of up to 25 bits needs a single Newton step.
+"""
 
 TAIL = 10.0
-"""Sensitivities are taken in the states with the largest errors. Their number is this many times the number of states
-above the goal's quantile."""
+"""Number of states for sensitivities, per state above the goal's quantile. They are the states with the largest
+errors.
+"""
 
 DRAWS = 8
-"""Random sign vectors for each of these states."""
+"""Number of random sign vectors for each of these states."""
 
 SENSITIVITY_STATES = 512
-"""States for the sensitivities of the first attempt."""
+"""Number of states for the sensitivities of the first attempt."""
 
 AIMS = (0.985, 0.7, 0.4)
-"""Fractions of the target to aim at, tried in order. Fresh states may have larger errors than the states of the search,
-most of all if words are short, so that one bit changes an error a lot."""
+"""Shares of the target to aim at, tried in order.
+
+Fresh states may have larger errors than the states of the search, most of all with short words, where one bit changes
+an error considerably.
+"""
 
 ENOUGH = 0.985
-"""A search ends at an error of this fraction of its aim."""
+"""Share of its aim at which a search ends."""
 
 WIDENINGS = 4
-"""Most rounds in which the ranges of nodes that overflow with the widest words are widened."""
+"""Largest number of rounds in which the ranges of nodes that overflow with the widest words are widened."""
 
 CHECKED = 6
-"""Most attempts that are checked on fresh states, the cheapest first."""
+"""Largest number of attempts that are checked on fresh states, the cheapest first."""
 
 
 class AccuracyError(Error, ValueError):
-    """No formats of the allowed word lengths meet the goal. The text names the error that is reached and the node that
-    limits it."""
+    """No formats of the allowed word lengths meet the goal. The text has the error that is reached and the node that
+    limits it.
+    """
 
 
 @dataclass(frozen=True)
 class Optimized:
-    """formatted: the graph with its formats. statement: their errors and overflows on fresh states."""
+    """Formats that meet an accuracy goal."""
 
     formatted: FormattedGraph
+    """Graph with formats."""
     statement: Statement
+    """Errors and overflows on fresh states."""
 
     @property
     def error(self) -> float:
-        """Error of the worst output block at the goal's quantile, with its confidence."""
+        """Return the error of the worst output block at the goal's quantile, with its confidence."""
         return self.statement.worst[0]
 
 
@@ -107,12 +114,22 @@ def optimize(
     trajectories: Mapping[str, npt.ArrayLike] | None = None,
     number: str | None = None,
 ) -> Optimized:
-    """Formats that meet the goal on fresh states, and overflow in no larger part of them than OVERFLOWS. The graph that
-    has them is the given one with late terms last (`graph.late`).
+    """Find formats that meet a goal on fresh states, and overflow in at most a share OVERFLOWS of them.
 
-    policy: guard bits, samples of the ranges and arithmetic; its word length is not used. trajectories: as in `assign`.
-    number: the type that streams round results to, "float32"; errors are those of the rounded results.
-    Raises AccuracyError: even the widest words do not meet the goal; ValueError: the goal names an unknown block.
+    Args:
+        graph: The graph.
+        region: Operating region.
+        goal: Accuracy goal.
+        policy: Guard bits, samples of the ranges, and arithmetic; its word length is not used.
+        trajectories: Inputs (states, ...) by name that the formats must hold, as in `assign`.
+        number: Type that streams round results to, "float32", or None. Errors are those of the rounded results.
+
+    Returns:
+        The graph with late terms last (`graph.late`), its formats, and their statement.
+
+    Raises:
+        AccuracyError: The widest words do not meet the goal.
+        ArgumentError: The goal names an unknown block.
     """
     names = [port.name for port in graph.outputs]
     for name in () if is_number(goal.error) else goal.error:
@@ -138,32 +155,35 @@ def optimize(
 
 @dataclass(frozen=True)
 class Attempt:
-    """Formats and their measurement on the states of the search.
-
-    narrow: the 18-bit operands. errors: (blocks, states) for each kind of states that the goal covers, in units of each
-    block's target. ratios: (blocks,), the bound of the errors' quantile. overflow: fraction of the states of each kind
-    in which a node overflowed; origins: the nodes at which overflow began. cost: in bits, estimated without a schedule.
-    """
+    """Formats and their measurement on the states of the search."""
 
     formatted: FormattedGraph
     narrow: set[Vertex]
+    """The 18-bit operands."""
     errors: dict[Kind, Floats]
+    """Errors (blocks, states) in units of each block's target, by kind of states that the goal covers."""
     ratios: Floats
+    """Bound of the errors' quantile, (blocks,)."""
     overflow: dict[Kind, float]
+    """Share of the states in which a node overflowed, by kind of states."""
     origins: Counter[int]
+    """Number of states in which overflow began at a node, by node."""
     cost: int
+    """Cost in bits, estimated without a schedule."""
 
     @property
     def ratio(self) -> float:
-        """Error over target of the worst block."""
+        """Return the error of the worst block, in units of its target."""
         return float(max(self.ratios))
 
     @property
     def overflows(self) -> bool:
+        """Return whether too many states overflow."""
         return any(part > OVERFLOWS[kind] for kind, part in self.overflow.items())
 
     @property
     def meets(self) -> bool:
+        """Return whether the attempt meets the goal on the states of the search."""
         return self.ratio <= 1.0 and not self.overflows
 
 
@@ -194,7 +214,7 @@ class _Search:
         self.first_sensitivity = self._sensitivities([some] * len(self.targets), draws=1, seed=0)
 
     def widest(self) -> FormattedGraph:
-        """Formats of the widest word length for all nodes. Raises AccuracyError: they do not meet the goal."""
+        """Return formats of the widest word length for all nodes. Raise AccuracyError if they do not meet the goal."""
         for _ in range(WIDENINGS):
             formatted = assign_word(self.graph, self.region, self.ranges, self.policy)
             attempt = self._measured(formatted, set())
@@ -220,7 +240,7 @@ class _Search:
         return formatted
 
     def attempts(self, shared: int, spare: float, aim: float) -> Iterator[Attempt]:
-        """Attempts that approach this fraction of the target. shared, spare: as in `NoiseBudget.formats`."""
+        """Yield attempts that approach a share `aim` of the target. shared, spare: as in `NoiseBudget.formats`."""
         weights = np.ones(len(self.targets))  # of the noise of each block
         sensitivities, narrow = self.first_sensitivity, None
         last, stalled, met = math.inf, 0, False
@@ -250,8 +270,7 @@ class _Search:
                 weights = self._reweighted(weights, attempt.ratios / aim, 2, closer=False)
 
     def cheapest(self, attempts: list[Attempt]) -> Optimized | None:
-        """The cheapest attempt that meets the goal on the states of the search and on fresh states; CHECKED attempts
-        are tried at most."""
+        """Return the cheapest attempt that meets the goal on fresh states too; at most CHECKED attempts are tried."""
         meeting = [attempt for attempt in attempts if attempt.meets]
         for attempt in sorted(meeting, key=lambda attempt: attempt.cost)[:CHECKED]:
             if (optimized := self.checked(attempt.formatted)) is not None:
@@ -259,8 +278,11 @@ class _Search:
         return None
 
     def checked(self, formatted: FormattedGraph) -> Optimized | None:
-        """The formats with their statement, or None if they do not meet the goal on fresh states. If they overflow,
-        ranges grow where overflow began, and the next check draws other states: these have had a part in the choice."""
+        """Return formats with their statement; None if they do not meet the goal on fresh states.
+
+        If they overflow, ranges grow where overflow began. The next check then draws other states, since these had a
+        part in the choice.
+        """
         statement = self._stated(formatted)
         if not any(statement.faults(self.goal)):
             return Optimized(formatted, statement)
@@ -269,7 +291,7 @@ class _Search:
         return None
 
     def promised(self, formatted: FormattedGraph) -> Optimized:
-        """The formats with their statement. Raises AccuracyError: they do not meet the goal on fresh states."""
+        """Return formats with their statement. Raise AccuracyError if they do not meet the goal on fresh states."""
         statement = self._stated(formatted)
         for fault in statement.faults(self.goal):
             nodes = f"; overflow begins at {names_of(self.graph, statement.origins)}" if statement.origins else ""
@@ -278,7 +300,7 @@ class _Search:
         return Optimized(formatted, statement)
 
     def _stated(self, formatted: FormattedGraph) -> Statement:
-        """The statement on fresh states."""
+        """Return the statement on fresh states."""
         return state(formatted, self.region, self.goal, draw=self.draws, floors=self.floors, number=self.number)
 
     def _rounding(self) -> str:
@@ -286,7 +308,7 @@ class _Search:
         return "" if self.number is None else f" and results in {self.number}"
 
     def _measured(self, formatted: FormattedGraph, narrow: set[Vertex]) -> Attempt:
-        """The formats as an attempt, measured by the integer executor."""
+        """Measure formats with the integer model."""
         overflow: dict[Kind, float] = {}
         origins: Counter[int] = Counter()
         errors: dict[Kind, Floats] = {}
@@ -304,7 +326,7 @@ class _Search:
         return Attempt(formatted, narrow, errors, np.max(bounds, axis=0), overflow, origins, cost)
 
     def _widen(self, origins: Counter[int]) -> None:
-        """Double the ranges of the nodes at which overflow began, however rarely it did."""
+        """Double the ranges of the nodes at which overflow began."""
         largest, reach = self.ranges.largest.copy(), self.ranges.reach.copy()
         nodes = list(origins)
         largest[nodes] *= 2.0
@@ -313,14 +335,18 @@ class _Search:
 
     @staticmethod
     def _reweighted(weights: Floats, missed: Floats, power: int, *, closer: bool) -> Floats:
-        """Weights of the blocks, multiplied by a power of each block's error over its aim. closer: no weight decreases;
-        in small graphs a lower weight lets an error jump past its target."""
+        """Return the weights of the blocks, multiplied by a power of each block's error over its aim.
+
+        closer: no weight decreases; in small graphs, a lower weight lets an error jump past its target.
+        """
         change = np.minimum(missed, 10.0)
         weights = weights * (np.maximum(change, 1.0) if closer else change) ** power
         return np.maximum(weights, max(weights) / 100.0)
 
     def _sensitivities(self, states: list[dict[str, Floats]], *, draws: int, seed: int) -> Floats:
-        """Sensitivities (blocks, nodes), in units of each block's target. states: per block, those to average over."""
+        """Return sensitivities (blocks, nodes) in units of each block's target. states: states to average over, by
+        block.
+        """
         return np.array(
             [
                 sensitivity(self.graph, inputs, port, self.floors[port.name], draws=draws, seed=seed) / target**2
@@ -329,7 +355,7 @@ class _Search:
         )
 
     def _worst_states(self, attempt: Attempt, block: int) -> dict[str, Floats]:
-        """Inputs of the states with the largest errors of a block, which decide its quantile."""
+        """Return the states with the largest errors of a block, which determine its quantile."""
         count = math.ceil(TAIL * (1.0 - self.goal.quantile) * self.goal.states)
         worst = np.argsort(-np.concatenate([errors[block] for errors in attempt.errors.values()]))[:count]
         inputs = [self.states[kind] for kind in attempt.errors]

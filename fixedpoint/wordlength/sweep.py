@@ -1,4 +1,4 @@
-"""Error and cost over word lengths and policies, point by point, kept as it goes."""
+"""Measure error and cost over word lengths and policies, point by point, and keep the results."""
 
 from __future__ import annotations
 
@@ -28,32 +28,40 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 
 POLICIES = ("global", "word", "optimized")
+"""Policies that can be compared."""
 DRAWN_INTERVAL = 8
-"""Cycles. The figure shows multiplier blocks of this initiation interval, at which products share them."""
+"""Initiation interval, in cycles, for which the figure shows multiplier blocks."""
 QUANTILE = 0.999
+"""Share of the states whose errors a point reports."""
 SEED = 41
+"""Seed of a point's states."""
 FRESH = 16384
-"""States on which optimized formats are checked: a point's own states are fresh besides."""
+"""Number of states on which optimized formats are checked; a point's own states are fresh, too."""
 
 
 class SweepError(Error, ValueError):
-    """A results file that is damaged or of another sweep; the text names it."""
+    """A results file is damaged or of another sweep; the text names it."""
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One policy at one word length. word: of "optimized", the one word whose error it is to reach. median, error: of
-    the worst block, as `Goal` counts errors, over the states and at QUANTILE. dsp: DSP48E2 blocks if every product had
-    its own; lut: bits of all adders; register_bits: bits of all values, each kept once."""
+    """Result of one policy at one word length."""
 
     policy: str
     word: int
+    """Word length in bits; for "optimized", the one whose error the formats must reach."""
     median: float
+    """Median error of the worst block, as `Goal` defines errors."""
     error: float
+    """Error of the worst block at QUANTILE."""
     overflow: float
+    """Share of the states that overflow."""
     dsp: int
+    """DSP48E2 blocks if no products share one."""
     lut: int
+    """Bits of all adders."""
     register_bits: int
+    """Bits of all values, each stored once."""
 
 
 def sweep(
@@ -68,12 +76,25 @@ def sweep(
     results: Path | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> list[SweepPoint]:
-    """A point per policy and word, in that order.
+    """Measure each policy at each word length.
 
-    jobs, backend: processes, by joblib: "loky" here, "dask" on the cluster of the current Dask client, "ray" on that of
-    Ray. results: a file to which every point is added when it is done, and from which a sweep that was stopped goes on.
-    progress: called with the points done and all of them. Raises ValueError for an unknown policy, a word that no
-    format has, or no states or jobs; SweepError where the results are damaged or of another sweep.
+    Args:
+        graph: The graph.
+        region: Operating region.
+        words: Word lengths in bits.
+        policies: Some of POLICIES.
+        states: Number of states per point.
+        jobs: Number of parallel jobs.
+        backend: joblib's backend: "loky" on this computer, "dask" on the cluster of the current Dask client, or "ray".
+        results: File to which every finished point is added, and from which an interrupted sweep continues.
+        progress: Function that receives the number of finished points and of all points.
+
+    Returns:
+        A point per policy and word, in that order.
+
+    Raises:
+        ArgumentError: A policy or a word length does not exist, or there are no states or jobs.
+        SweepError: The results file is damaged or of another sweep.
     """
     for policy in policies:
         if policy not in POLICIES:
@@ -100,6 +121,7 @@ def sweep(
 def _computed(
     graph: Graph, region: Region, points: Sequence[tuple[str, int]], states: int, jobs: int, backend: str
 ) -> Iterator[SweepPoint]:
+    """Yield the points in order, computed in parallel jobs."""
     if jobs == 1 and backend == "loky":
         yield from (measure(graph, region, policy, word, states) for policy, word in points)
         return
@@ -111,7 +133,15 @@ def _computed(
 
 
 def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -> SweepPoint:
-    """One point."""
+    """Return one point.
+
+    Args:
+        graph: The graph.
+        region: Operating region.
+        policy: One of POLICIES.
+        word: Word length in bits.
+        states: Number of states.
+    """
     inputs = region.states(graph, states, SEED)
     expected = evaluate(graph, inputs)
     floors = block_floors(graph, region, Goal(0.5, states=states))
@@ -139,6 +169,7 @@ def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -
 def _errors(
     formatted: FormattedGraph, inputs: dict[str, Any], expected: dict[str, Any], floors: dict[str, float]
 ) -> tuple[float, float, float]:
+    """Return the median error, the error at QUANTILE, and the share of states that overflow."""
     result = measured(formatted, inputs, expected, floors)
     return (
         max(float(np.median(e)) for e in result.errors.values()),
@@ -154,7 +185,7 @@ def _key(graph: Graph, region: Region, states: int) -> str:
 
 
 def _known(results: Path, key: str) -> dict[tuple[str, int], SweepPoint]:
-    """The points that a file holds; a new file is begun with its key. A last line that a kill cut short is dropped."""
+    """Return the points in a results file; a new file gets its key. A last line that was cut short is dropped."""
     head = json.dumps({"sweep": key}) + "\n"
     content = read_file(results) if results.exists() else b""
     whole = content.rfind(b"\n") + 1
@@ -185,7 +216,7 @@ def _known(results: Path, key: str) -> dict[tuple[str, int], SweepPoint]:
 
 
 def _point(entry: Any) -> SweepPoint:
-    """A line of a results file. Raises TypeError: it is no point."""
+    """Return the point in a line of a results file. Raise TypeError if it holds no point."""
     kinds: dict[Any, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
     point = SweepPoint(**entry)
     for field in fields(SweepPoint):
@@ -204,7 +235,7 @@ COLUMNS: list[Column[SweepPoint]] = [
     Column("LUT", 9, lambda point: point.lut),
     Column("bits", 9, lambda point: point.register_bits),
 ]
-"""Columns of the table that a terminal shows."""
+"""Columns of the table for a terminal."""
 
 
 def table(points: Sequence[SweepPoint]) -> str:
@@ -213,6 +244,7 @@ def table(points: Sequence[SweepPoint]) -> str:
 
 
 def write_csv(points: Sequence[SweepPoint], path: Path) -> None:
+    """Write the points as a CSV file."""
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(SweepPoint)])
         writer.writeheader()
@@ -220,8 +252,17 @@ def write_csv(points: Sequence[SweepPoint], path: Path) -> None:
 
 
 def draw(points: Sequence[SweepPoint], title: str, path: Path, goal: float | None = None) -> None:
-    """Error against word length, and error against cost. goal: an error to mark. Raises MissingExtraError: matplotlib
-    is not installed."""
+    """Draw error against word length, and error against cost.
+
+    Args:
+        points: Results of a sweep.
+        title: Title of the figure.
+        path: File of the figure.
+        goal: Error to mark, if any.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
     figure = new_figure(10, 4.4, "sweep")
     left, right = figure.subplots(1, 2)
     for policy in dict.fromkeys(point.policy for point in points):

@@ -1,4 +1,4 @@
-"""FPGA boards: one declarative file each. `load("vcu118")` reads hw/boards/vcu118.toml."""
+"""FPGA boards, each described by a file: `load("vcu118")` reads hw/boards/vcu118.toml."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ else:
     import tomli as tomllib
 
 TOOLS = {"vivado-xdma": "vivado", "vitis": "v++", "zynq": "vivado"}
-"""The vendor's program of a flow, which must be on the path."""
+"""Program of the vendor that each flow needs on the path."""
 LINKS = ("xdma", "xrt", "pynq", "uart")
-"""How the host speaks to the board."""
+"""Kinds of links between the host and a board."""
 
 
 @dataclass(frozen=True)
 class FlowRow:
-    """How bitstreams are made for the boards of a flow."""
+    """Properties of the boards of one flow."""
 
     link: str
-    """Kind of the link of such a board."""
+    """Kind of the link."""
     fields: tuple[str, ...]
-    """Fields of the board's file that boards of other flows may lack."""
+    """Fields that a board's file must have, although boards of other flows may lack them."""
     toolchain: str
-    """The subclass of `hw.targets.toolchain.Toolchain` that makes the bitstream, as "module:class"."""
+    """Subclass of `hw.targets.toolchain.Toolchain` that makes the bitstream, as "module:class"."""
     cuts_products: bool = False
-    """Whether the tools cut the products of the gateware again where the multiplier blocks of the board are smaller."""
+    """Whether the tools divide a product again if the board's multiplier blocks are smaller than the gateware assumes.
+    """
 
 
 _VENDOR, _FREE = "dynagate.hw.targets.project:VendorTools", "dynagate.hw.targets.routes:FreeTools"
@@ -67,57 +68,72 @@ FLOWS = {
     "gowin": FlowRow("uart", ("oscillator_mhz", "nextpnr", "link.serial", "pins.clock", "pins.rx", "pins.tx"), _FREE),
     "gatemate": FlowRow("uart", ("oscillator_mhz", "link.serial", "pins.clock", "pins.rx", "pins.tx"), _FREE),
 }
-"""How a bitstream is made, by the flow of a board."""
+"""Properties of each flow, by name."""
 _NAME = re.compile(r"\w[\w.:-]*", flags=re.ASCII), "letters, digits and _ . : -"
+"""Pattern of names in a board's file, and its description."""
 _WORDS = re.compile(r"\w[\w.:+ -]*", flags=re.ASCII), "letters, digits, blanks and _ . : + -"
+"""Pattern of texts with blanks."""
 _BANK = re.compile(r"\w+(\[[0-9]+(:[0-9]+)?\])?", flags=re.ASCII), "letters, digits and _, as DDR[0] or HBM[0:3]"
+"""Pattern of memory banks."""
 _PART = re.compile(r"\w[\w.:/-]*", flags=re.ASCII), "letters, digits and _ . : / -"
+"""Pattern of ordering codes."""
 _SCRIPTS = {"part": _PART, "name": _WORDS, "title": _WORDS, "connections": _WORDS, "memory_bank": _BANK}
-"""How a field may look that goes into scripts; those that are not here are a `_NAME`. Nothing of it is code in Tcl,
-make or a shell, and nothing is an option."""
+"""Patterns of fields that go into scripts; fields that are not listed match `_NAME`.
+
+No match is code in Tcl, make or a shell, and none is an option.
+"""
 _FOLDER = Path(__file__).parent
 
 
 class BoardError(Error, ValueError):
-    """No such board, or a board's file that is not one; the text names the file and the field."""
+    """No such board, or a board's file with errors; the text names the file and the field."""
 
 
 @dataclass(frozen=True)
 class BoardResources:
-    """Resources of the whole device.
-
-    multiplier: name of a row of `fixedpoint.wordlength.goal.MULTIPLIERS`. dsp: multiplier blocks of this kind. lut:
-    lookup tables of `lut_inputs` inputs. ff: flip-flops. bram: blocks of memory, each of `bram_kbit` kilobits.
-    """
+    """Resources of the whole device."""
 
     multiplier: str
+    """Type of the multiplier blocks, a key of `fixedpoint.wordlength.goal.MULTIPLIERS`."""
     dsp: int
+    """Number of multiplier blocks."""
     lut_inputs: int
+    """Inputs of a lookup table."""
     lut: int
+    """Number of lookup tables."""
     ff: int
+    """Number of flip-flops."""
     bram: int
+    """Number of block RAMs."""
     bram_kbit: int
+    """Kilobits of a block RAM."""
 
     @property
     def blocks(self) -> Multiplier:
-        """The multiplier block."""
+        """Return the type of the multiplier blocks."""
         return MULTIPLIERS[self.multiplier]
 
 
 @dataclass(frozen=True)
 class Pcie:
-    """A PCI Express link. gigatransfers: per second and lane. payload: bytes of a packet (the host's MaxPayload)."""
+    """A PCI Express link."""
 
     gigatransfers: float
+    """Gigatransfers per second and lane."""
     lanes: int
+    """Number of lanes."""
     payload: int = 256
+    """Payload bytes of a packet (the host's MaxPayload)."""
 
     ENCODING = 128 / 130  # of generations 3 to 5
     OVERHEAD = 4 + 16 + 4  # bytes of a packet: STP token with the sequence number, header with 64-bit address, LCRC
 
     @property
     def bytes_per_second(self) -> float:
-        """Each way, packets of full payload; without acknowledgements, flow control and the host's delays."""
+        """Return the bytes per second in each direction, in packets of full payload.
+
+        Acknowledgements, flow control and delays of the host are left out.
+        """
         return self._raw * self.payload / (self.payload + self.OVERHEAD)
 
     @property
@@ -126,6 +142,7 @@ class Pcie:
 
     @property
     def derivation(self) -> str:
+        """Return how the rate is computed, as text."""
         return (
             f"PCIe {self.gigatransfers:g} GT/s × {self.lanes} lanes × 128/130 / 8 = {self._raw / 1e9:.2f} GB/s; "
             f"× {self.payload} / ({self.payload} + {self.OVERHEAD}) bytes of a packet that are payload"
@@ -134,116 +151,141 @@ class Pcie:
 
 @dataclass(frozen=True)
 class MemoryBus:
-    """The memory of a processor on the same chip, which both directions share. bits: of its bus. megatransfers: per
-    second."""
+    """Memory of a processor on the same chip, which both directions share."""
 
     bits: int
+    """Bits of the memory bus."""
     megatransfers: float
+    """Megatransfers per second."""
 
     @property
     def bytes_per_second(self) -> float:
-        """Each way, half of the bus' peak; without refresh, row changes and the processor's own accesses."""
+        """Return the bytes per second in each direction: half of the bus' peak.
+
+        Refresh, row changes and accesses of the processor are left out.
+        """
         return self.bits / 8 * self.megatransfers * 1e6 / 2
 
     @property
     def derivation(self) -> str:
+        """Return how the rate is computed, as text."""
         return f"memory of {self.bits} bits × {self.megatransfers:g} MT/s / 8, half of it each way"
 
 
 @dataclass(frozen=True)
 class UartBridge:
-    """An asynchronous serial line. baud: bits per second; ten of them are a byte (start, eight, stop)."""
+    """An asynchronous serial line."""
 
     baud: int
+    """Bits per second; ten bits (start, eight data, stop) are a byte."""
 
     @property
     def bytes_per_second(self) -> float:
-        """Each way, no pause between bytes."""
+        """Return the bytes per second in each direction, without pauses between bytes."""
         return self.baud / 10
 
     @property
     def derivation(self) -> str:
+        """Return how the rate is computed, as text."""
         return f"{self.baud} baud / 10 bits of a byte"
 
 
 @dataclass(frozen=True)
 class BoardLink:
-    """How the host speaks to the board. kind: one of LINKS. width: bits of the streams at the shell. tlast: what TLAST
-    ends, a "sample" or a "batch". One of pcie, memory and serial says what limits the rate."""
+    """Link between the host and a board. One of `pcie`, `memory` and `serial` limits its rate."""
 
     kind: str
+    """One of LINKS."""
     width: int
+    """Bits of the streams at the shell."""
     tlast: str
+    """Unit that TLAST ends: "sample" or "batch"."""
     pcie: Pcie | None = None
     memory: MemoryBus | None = None
     serial: UartBridge | None = None
 
     @property
     def limit(self) -> Pcie | MemoryBus | UartBridge:
-        """The part that limits the rate, with its bytes_per_second each way and the derivation in words."""
+        """Return the part that limits the rate, with its `bytes_per_second` in each direction and the `derivation`."""
         (limit,) = (limit for limit in (self.pcie, self.memory, self.serial) if limit is not None)
         return limit
 
 
 @dataclass(frozen=True)
 class Nextpnr:
-    """Options of nextpnr. device: of ECP5 such as 85k, of Gowin the family, such as GW2A-18C. Only for ECP5: package,
-    such as CABGA381, and speed, a grade from 6 to 8."""
+    """Options of nextpnr."""
 
     device: str
+    """Device of ECP5 such as 85k, or family of Gowin such as GW2A-18C."""
     package: str | None = None
+    """Package such as CABGA381; only for ECP5."""
     speed: int | None = None
+    """Speed grade from 6 to 8; only for ECP5."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """A board.
-
-    name: of the file, and of --board. title: for people. part: the device's ordering code. flow: one of FLOWS.
-    clock_mhz: of the datapath; an assumption until a routed design shows it. share: part of every resource that a
-    design may take. board_part: the vendor's board file. platform: of Vitis. oscillator_mhz: clock input of the device.
-    pins: package pins by port. interfaces: names of the board file's interfaces by our own. connections: the
-    `board_connections` property of a module on a carrier. addresses: of the processor's address map, by cell.
-    memory_bank: of a card, by Vitis' name. core: of the processor's cores that fill a fair share, their shape and how
-    many (`hw.processor.board`).
-    """
+    """A board."""
 
     name: str
+    """Name of the file, and value of --board."""
     title: str
+    """Name in texts for people."""
     part: str
+    """Ordering code of the device."""
     flow: str
+    """One of FLOWS."""
     clock_mhz: float
+    """Clock of the datapath in MHz, an assumption until a routed design confirms it."""
     share: float
+    """Share of every resource that a design may take, 0 to 1."""
     resources: BoardResources
     link: BoardLink
     board_part: str | None = None
+    """Vendor's board file."""
     platform: str | None = None
+    """Platform of Vitis."""
     oscillator_mhz: float | None = None
+    """Clock input of the device in MHz."""
     nextpnr: Nextpnr | None = None
+    """Options of nextpnr."""
     pins: dict[str, str] = field(default_factory=dict)
+    """Package pins by port."""
     interfaces: dict[str, str] = field(default_factory=dict)
+    """Names of the board file's interfaces, by the name in our scripts."""
     connections: str | None = None
+    """Property `board_connections` of a module on a carrier board."""
     addresses: dict[str, int] = field(default_factory=dict)
+    """Base addresses in the processor's address map, by cell."""
     memory_bank: str | None = None
+    """Memory bank of a card, by Vitis' name."""
     core: dict[str, int] = field(default_factory=dict)
+    """Shape and number of the processor cores that fill a fair share of the board (`hw.processor.board`)."""
 
     def allowed(self, resource: str) -> int:
-        """How many a design may take of "dsp", "lut", "ff" or "bram"."""
+        """Return how many of a resource, "dsp", "lut", "ff" or "bram", a design may take."""
         return int(getattr(self.resources, resource) * self.share)
 
 
 def names() -> list[str]:
-    """The boards that `load` knows."""
+    """Return the names of the boards that `load` accepts."""
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
 def is_path(text: str) -> bool:
-    """Whether `load` takes it for a file's path, not for the name of a board."""
+    """Return whether `load` treats a text as the path of a file, and not as the name of a board."""
     return text.endswith(".toml") or "/" in text
 
 
 def load(name: str) -> Board:
-    """The board of hw/boards/<name>.toml, or of a file whose path ends in .toml or has a slash. Raises BoardError."""
+    """Return a board.
+
+    Args:
+        name: Name of a file in hw/boards without .toml, or the path of a file, which ends in .toml or has a slash.
+
+    Raises:
+        BoardError: There is no such board, or its file has errors.
+    """
     if is_path(name):
         return read(Path(name))
     if name not in names():
@@ -252,7 +294,11 @@ def load(name: str) -> Board:
 
 
 def read(path: Path) -> Board:
-    """The board of a file, named after it. Raises BoardError."""
+    """Return the board that a file describes, named after the file.
+
+    Raises:
+        BoardError: The file cannot be read or has errors.
+    """
     try:
         content = tomllib.loads(read_file(path).decode())
     except (OSError, ValueError, RecursionError) as error:
@@ -316,7 +362,7 @@ def _faults(board: Board) -> list[str]:
 
 
 def _texts(board: Board) -> list[tuple[str, str]]:
-    """The texts that go into scripts, by field."""
+    """Return the texts that go into scripts, by field."""
     fields = ("name", "title", "part", "board_part", "platform", "connections", "memory_bank")
     named = [(name, getattr(board, name)) for name in fields]
     if board.nextpnr is not None:
@@ -327,7 +373,7 @@ def _texts(board: Board) -> list[tuple[str, str]]:
 
 
 def _has(board: Board, name: str) -> bool:
-    """Whether a board has a field, or an entry of one, named such as link.pcie."""
+    """Return whether a board has a field, or an entry of a field, such as link.pcie."""
     value: Any = board
     for part in name.split("."):
         value = value.get(part) if isinstance(value, dict) else getattr(value, part)

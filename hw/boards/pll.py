@@ -1,4 +1,4 @@
-"""The datapath's clock from a board's oscillator: ECP5's phase-locked loop, or the oscillator as it is."""
+"""Make the datapath's clock from a board's oscillator: by ECP5's phase-locked loop, or without change."""
 
 from __future__ import annotations
 
@@ -9,45 +9,59 @@ from amaranth.hdl import Const, Instance, Module, Signal
 from dynagate.base.errors import ArgumentError
 
 OSCILLATOR = (400.0, 800.0)
-"""Range of the loop's own oscillator in MHz (Lattice FPGA-DS-02012, sysCLOCK PLL timing)."""
+"""Range of the loop's oscillator in MHz (Lattice FPGA-DS-02012, sysCLOCK PLL timing)."""
 COMPARED = (10.0, 400.0)
-"""Range of the frequency at which it compares, in MHz."""
+"""Range of the frequency at the phase comparator in MHz."""
 
 
 class Clock(Protocol):
-    """megahertz: of what it drives."""
+    """A source of the datapath's clock."""
 
     @property
     def megahertz(self) -> float: ...
 
     def drive(self, m: Module, source: float, clock: Signal, output: Signal, locked: Signal) -> None:
-        """Into m. source: MHz of `clock`. The other signals are driven; locked: 1 once the output runs."""
+        """Add the clock source to a module.
+
+        Args:
+            m: Module to add to.
+            source: Frequency of `clock` in MHz.
+            clock: Input clock.
+            output: Output clock, driven here.
+            locked: Driven here: 1 once the output clock runs.
+        """
 
 
 @dataclass(frozen=True)
 class Oscillator:
-    """The board's own."""
+    """The board's oscillator without change."""
 
     megahertz: float
 
     def drive(self, m: Module, source: float, clock: Signal, output: Signal, locked: Signal) -> None:
+        """Connect the output to the input clock."""
         m.d.comb += [output.eq(clock), locked.eq(1)]
 
 
 @dataclass(frozen=True)
 class Pll:
-    """Dividers of input, feedback and output. megahertz: of the output."""
+    """Settings of ECP5's phase-locked loop."""
 
     into: int
+    """Divider of the input clock."""
     feedback: int
+    """Divider of the feedback."""
     out: int
+    """Divider of the output clock."""
     megahertz: float
+    """Frequency of the output in MHz."""
 
     def drive(self, m: Module, source: float, clock: Signal, output: Signal, locked: Signal) -> None:
+        """Add the loop to a module, with the arguments of `Clock.drive`."""
         m.submodules.pll = self.instance(source, clock, output, locked)
 
     def instance(self, source: float, clock: Signal, output: Signal, locked: Signal) -> Instance:
-        """source: MHz of `clock`. The other signals are driven."""
+        """Return the loop as an instance, with the arguments of `Clock.drive`."""
         off = dict.fromkeys(("PLLRST_ENA", "INTFB_WAKE", "STDBY_ENABLE", "DPHASE_SOURCE"), "DISABLED")
         zero = ("RST", "STDBY", "PHASESEL0", "PHASESEL1", "PLLWAKESYNC", "ENCLKOP")
         return Instance(
@@ -76,7 +90,14 @@ class Pll:
 
 
 def settings(source: float, least: float, most: float) -> list[Pll]:
-    """The output clocks within these MHz, the fastest first; each with the loop's oscillator near its middle."""
+    """Return the settings for output clocks in a range, the fastest first, each with the loop's oscillator near mid
+    range.
+
+    Args:
+        source: Frequency of the input clock in MHz.
+        least: Smallest output frequency in MHz.
+        most: Largest output frequency in MHz.
+    """
     best: dict[float, tuple[float, Pll]] = {}
     middle = sum(OSCILLATOR) / 2
     for into in range(1, 129):
@@ -95,7 +116,15 @@ def settings(source: float, least: float, most: float) -> list[Pll]:
 
 
 def fastest(source: float, most: float) -> Pll:
-    """The fastest output clock up to this many MHz. Raises ValueError: none is that slow."""
+    """Return the settings for the fastest output clock up to a frequency.
+
+    Args:
+        source: Frequency of the input clock in MHz.
+        most: Largest output frequency in MHz.
+
+    Raises:
+        ArgumentError: The loop has no output clock that slow.
+    """
     plls = settings(source, OSCILLATOR[0] / 128, most)
     if not plls:
         raise ArgumentError(

@@ -1,7 +1,7 @@
-"""Scripts for vendors' tools, written from the templates in `hw/boards/templates`.
+"""Write scripts for vendors' tools from the templates in `hw/boards/templates`.
 
-No name from a robot's file reaches a script but in comments, as `untrusted.plain_text`. Scripts name files relative to
-their own folder, so its path cannot matter to them either.
+Names from a robot's file appear only in comments of scripts, as `untrusted.plain_text`. Scripts name files relative to
+their own folder, so the path of the folder does not enter them.
 """
 
 from __future__ import annotations
@@ -18,22 +18,34 @@ OUT_OF_CONTEXT_MEANINGS = (
     "Vivado: the module out of context, with reports of timing, utilization, clock crossings and methodology",
     "the clock of `ooc.tcl`, and what is around the module's ports",
 )
+"""Descriptions of these files for README.md."""
 MOST_LOADS = 400
-"""Largest fanout of a slot's enable before the placer may copy its register."""
+"""Largest fanout of a slot's enable before the placer may duplicate its register."""
 OUTSIDE = 0.3
-"""Fraction of a clock period that the logic around a module may take at its ports."""
+"""Share of a clock period that logic outside the module may take at its ports."""
 _SCRIPTS = (".tcl", ".xdc", ".mk")
+"""Endings of files that tools execute."""
 _CODE = re.compile(r"[^\w.:,+\"()/ -]", flags=re.ASCII)
 """Characters that could be code in a script of Tcl or make."""
 
 
 class ProjectError(Error, RuntimeError):
-    """A project that cannot be written, or whose vendor tool failed; the text names the folder or the log."""
+    """A project cannot be written, or its vendor tool failed; the text names the folder or the log."""
 
 
 def rendered(templates: Mapping[str, str], context: Mapping[str, Any]) -> dict[str, str]:
-    """The text of every file that is made from a template. templates: by the file's name. Raises ProjectError: a value
-    could be code in a script."""
+    """Fill in templates.
+
+    Args:
+        templates: Name of the template of each file, by the file's name.
+        context: Values for the templates.
+
+    Returns:
+        Text of each file.
+
+    Raises:
+        ProjectError: A value could be code in a script.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
     from jinja2.runtime import Context
 
@@ -62,8 +74,17 @@ def rendered(templates: Mapping[str, str], context: Mapping[str, Any]) -> dict[s
 def out_of_context(
     title: str, digest: str, sources: Sequence[str], top: str, clock: str, *, part: str, clock_mhz: float
 ) -> dict[str, str]:
-    """Script and constraints that synthesize, place and route a module out of context, by name. title: plain text.
-    sources: Verilog files of the same folder. clock: the port. part: unless the environment says another."""
+    """Return the script and the constraints that synthesize, place and route a module out of context, by file name.
+
+    Args:
+        title: Title of the design, plain text.
+        digest: Hash of the design.
+        sources: Verilog files in the same folder.
+        top: Name of the module.
+        clock: Name of its clock port.
+        part: Ordering code of the device, unless the environment sets another.
+        clock_mhz: Clock frequency in MHz.
+    """
     period = 1e3 / clock_mhz
     context = {
         "title": title,

@@ -1,4 +1,4 @@
-"""A pipelined datapath as a build scheduled it, or as its folder gives it again."""
+"""The pipelined datapath of a design: scheduled by a build, or rebuilt from the design's folder."""
 
 from __future__ import annotations
 
@@ -26,32 +26,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pipeline(Hardware):
-    """The schedule of a datapath, and the units that compute it."""
+    """Schedule and units of a datapath."""
 
     plan: Plan
 
     @property
     def formatted(self) -> FormattedGraph:
+        """Return the graph with its formats."""
         return self.plan.formatted
 
     @property
     def graph(self) -> Graph:
+        """Return the graph that the datapath computes."""
         return self.formatted.graph
 
     @property
     def title(self) -> str:
+        """Return the robot and the function, as plain text."""
         return f"{untrusted.plain_text(self.graph.robot)} {self.graph.name}"
 
     def resources(self, record: DesignRecord[DatapathBody]) -> Resources:
+        """Return the resources in the record, estimated before synthesis."""
         body = record.body
         return Resources(body.dsp_blocks, sum(body.lookup_tables_estimated.values()), body.registers.bits, None)
 
     def summary(self, design: Design[Any]) -> str:
+        """Return the head of the datasheet."""
         from dynagate.hw.bodies.pipeline_datasheet import summary
 
         return summary(design)
 
     def vectors(self, design: Design[Any], seed: int) -> dict[str, Vectors]:
+        """Return random samples and their results for the bench of each module, by module."""
         from dynagate.hw.vectors.drawn import SAMPLES
         from dynagate.hw.vectors.vectors import vectors
 
@@ -59,12 +65,14 @@ class Pipeline(Hardware):
 
     @classmethod
     def subject(cls, record: DesignRecord[DatapathBody], module: str, late: Sequence[int]) -> Subject:
+        """Return what a bench of a module streams, and in how many cycles."""
         from dynagate.hw.vectors.subject import of_datapath
 
         return of_datapath(record, module, late)
 
     @classmethod
     def rebuild(cls, record: DesignRecord[DatapathBody], folder: Path, progress: Progress) -> Pipeline:
+        """Schedule the design again and compare the schedule with its record."""
         formatted = formatted_of(record, folder, graph_of)
         progress("scheduling and binding")
         try:

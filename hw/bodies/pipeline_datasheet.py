@@ -1,4 +1,4 @@
-"""The datasheet of a datapath: what it computes, its interfaces, how a sample passes through it, what it costs."""
+"""The datasheet of a datapath: function, interfaces, schedule, units and accuracy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def datasheet(built: BuiltDatapath, late: Sequence[int], errors: SampledErrors |
 
 
 def summary(built: BuiltDatapath) -> str:
-    """The head of the datasheet and what the design takes, for a terminal."""
+    """Return the head of the datasheet and the resources, for a terminal."""
     design = built.design
     rows = [
         *_facts(built),
@@ -62,18 +62,24 @@ def summary(built: BuiltDatapath) -> str:
 
 
 def _kept(built: BuiltDatapath, name: str) -> tuple[str, str]:
-    """A row of the head of the datasheet that was written."""
+    """Return a row from the head of the datasheet in the design's folder."""
     lines = (built.folder / DATASHEET).read_text(encoding="utf-8").splitlines()
     row = next(line for line in lines if line.startswith(f"| {name} | "))
     return name, row.split(" | ")[1].removesuffix(" |")
 
 
 def _with_streams(axi: AxiStreams) -> str:
+    """Return the label of the row on latency from stream to stream."""
     return f"with {axi.word} streams"
 
 
 def streams_text(built: BuiltDatapath, late: Sequence[int]) -> str:
-    """Describe the latency of a single sample, from stream to stream. late: as `datasheet` takes it."""
+    """Describe the latency of a single sample from the input stream to the output stream.
+
+    Args:
+        built: The design.
+        late: Cycles by which the overflow bits of a sample follow its values, for each function.
+    """
     plan, design = built.hardware.plan, built.design
     before, after = around(design)
     inside = [delivery.cycle + more for delivery, more in zip(plan.deliveries, late, strict=True)]
@@ -86,6 +92,7 @@ def streams_text(built: BuiltDatapath, late: Sequence[int]) -> str:
 
 
 def _facts(built: BuiltDatapath) -> list[Row]:
+    """Return the rows at the head of the datasheet."""
     plan, design = built.hardware.plan, built.design
     problem = plan.schedule.problem
     widths = [f.width for f in built.formatted.formats]
@@ -107,6 +114,7 @@ def _facts(built: BuiltDatapath) -> list[Row]:
 
 
 def _interfaces(built: BuiltDatapath) -> str:
+    """Return the section on ports, functions, streams and registers."""
     rows = []
     for side, ports in (("in", built.graph.inputs), ("out", built.graph.outputs)):
         for port in ports:
@@ -151,7 +159,7 @@ def _ring(built: BuiltDatapath) -> str:
 
 
 def _blocks(built: BuiltDatapath) -> str:
-    """The passes, and which of them read which, as a Mermaid diagram."""
+    """Return the section with a Mermaid diagram of the passes and the values between them."""
     graph = built.graph
     reads: Counter[tuple[int, int]] = Counter()
     for i, node in enumerate(graph.nodes):
@@ -169,11 +177,12 @@ def _blocks(built: BuiltDatapath) -> str:
 
 
 def _pipeline(built: BuiltDatapath) -> str:
-    """When each pass works on a sample."""
+    """Return the section with a chart of the cycles in which each pass works on a sample."""
     return "## A sample's way, in cycles since its acceptance\n\n```\n" + pass_lines(built.hardware.plan) + "\n```"
 
 
 def _units(built: BuiltDatapath) -> str:
+    """Return the section on shared units and their use."""
     plan = built.hardware.plan
     limits = plan.schedule.problem.limits
     used = Counter(o.resource for o in plan.schedule.problem.operations)
@@ -197,6 +206,7 @@ def _units(built: BuiltDatapath) -> str:
 
 
 def _accuracy(built: BuiltDatapath, errors: SampledErrors | None) -> str:
+    """Return the section on accuracy: the statement for an accuracy goal, or errors in sampled states."""
     content = built.design.formats.statement
     if content is None:
         return "" if errors is None else _sampled(errors)
@@ -216,6 +226,7 @@ def _accuracy(built: BuiltDatapath, errors: SampledErrors | None) -> str:
 
 
 def _sampled(errors: SampledErrors) -> str:
+    """Return the section on errors in sampled states."""
     header = ("output", "largest value", "error in the region", "at its limits", f"near rest ({REST:.0%} of speed)")
     return (
         f"## Accuracy\n\nLargest errors of the integers against float64 in {STATES} states of each kind, without those "
@@ -225,6 +236,7 @@ def _sampled(errors: SampledErrors) -> str:
 
 
 def _proved(built: BuiltDatapath) -> str:
+    """Return the section on proved errors and ranges."""
     if built.design.formats.proved is None:
         return ""
     content = CheckedBounds.of_dict(built.design.formats.proved)

@@ -1,4 +1,4 @@
-"""Robot + function -> a folder with a program for a core: design.json, program.bin and a datasheet."""
+"""Build a program: compile a function or a solver for a processor core and write the folder of its design."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ from dynagate.hw.vectors.drawn import Vectors
 from dynagate.hw.vectors.programs import program_vectors
 
 ENOUGH = 0.97
-"""Fraction of the cycles that must remain: a larger batch per run counts as faster only below it."""
+"""Largest share of the cycles that may remain for more samples per run to count as faster."""
 FEW_STATES = 8192
-"""States that a word is tried on before all."""
+"""Number of states on which a word length is tried first."""
 
 
 def build_program(
@@ -67,11 +67,18 @@ def build_program(
     folder: Path,
     progress: Progress = quiet,
 ) -> Design[ScheduledProgram]:
-    """Write a program into a folder of its own and return it.
+    """Compile a function for a processor core and write the folder of the design.
 
-    units: a core, cores behind one stream, or a number of units: the program is then for the smallest such core that
-    holds it. Raises ValueError: the request has an option that a processor does not have; ProgramError: the program
-    does not fit.
+    Args:
+        request: Robot, function and options.
+        units: A core, cores behind one stream, or a number of multiply-add units. For a number, the program is for the
+            smallest such core that holds it.
+        folder: Parent folder of designs.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        ArgumentError: The request has an option that a processor does not have.
+        ProgramError: The program does not fit the core.
     """
     spec = CoreSpec.resolve(units)
     storage.check_folder(folder, BuildError, "programs")
@@ -120,16 +127,27 @@ def build_solver(
     words: str | None = None,
     progress: Progress = quiet,
 ) -> Design[ScheduledProgram]:
-    """Write the program of a solver for a core, or for the smallest core with a number of units, into a folder of its
-    own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
-    file says of states; the robot's limits unless given. samples_per_run: samples in one run, for a solver that has
-    samples; unless given, the number in `compiler.batched_iterations.counts` with the fewest cycles. formats: a file
-    of them instead of problems, which are then not solved, and of which its bench has calls where there are any.
-    words: what the core's streams carry, as of `DesignRequest`.
+    """Compile a solver of optimal control problems for a processor core and write the folder of the design.
 
-    Raises ValueError as `formatted_solver`, `samples_per_run` does not divide the samples, or the core has no such
-    streams; FormatsError: the file is not this solver's; ProgramError: the program, or what it keeps of its knots, does
-    not fit.
+    Args:
+        solver: The solver.
+        problems: Inputs (batch, ·) by name of problems that the formats come from, as in `formatted_solver`. If
+            `formats` is given, they are only used for the bench, and may be empty.
+        units: A core, or a number of multiply-add units.
+        word: Word length in bits.
+        folder: Parent folder of designs.
+        region: Operating region in the record; inside the robot's limits unless given.
+        samples_per_run: Samples in lanes, for a solver that has samples; unless given, the number with the fewest
+            cycles.
+        formats: File of formats to use.
+        words: Number format of the streams, "float32" or "fixed".
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        ArgumentError: `samples_per_run` does not divide the samples, too few problems have a solution, or the core has
+            no such streams.
+        FormatsError: The file is for another solver.
+        ProgramError: The program, or the values that it keeps for its knots, do not fit the core.
     """
     spec = CoreSpec.resolve(units)
     storage.check_folder(folder, BuildError, "programs")
@@ -163,7 +181,7 @@ def build_solver(
 
 
 def _counts(solver: ChipSolver, samples_per_run: int | None) -> list[int]:
-    """Return the numbers of samples in one run to try. Raises ValueError."""
+    """Return the numbers of samples per run to try."""
     iterations = {loop.name: loop.most_turns for loop in solver.blocks.loop.inner_loops()}.get(solver.samples, 1)
     if samples_per_run is None:
         return counts(iterations)
@@ -178,10 +196,19 @@ def _counts(solver: ChipSolver, samples_per_run: int | None) -> list[int]:
 def _fastest(
     formatted: FormattedLoop, samples: str, counts: Sequence[int], shape: Core, spec: CoreSpec
 ) -> tuple[int, ProgramSchedule]:
-    """Return the number of samples per run that takes the fewest cycles, and its program.
+    """Return the number of samples per run with the fewest cycles, and its program.
 
-    samples: name of the loop over samples. counts: the numbers that are tried, the smallest first. The core that holds
-    the program with the first number bounds the others. Raises ProgramError: the first number does not fit.
+    The core that holds the program with the first number bounds the others.
+
+    Args:
+        formatted: The solver's loop.
+        samples: Name of the loop over samples.
+        counts: Numbers to try, the smallest first.
+        shape: Core to schedule for.
+        spec: Limits of the core.
+
+    Raises:
+        ProgramError: The program with the first number does not fit.
     """
     fused = formatted.mapped(shape.fused)
     best, *others = counts
@@ -199,7 +226,7 @@ def _fastest(
 
 
 def _chosen(policy: Policy, file: FormatsFile | None, compiled: CompiledProgram) -> ChosenFormats:
-    """How formats were chosen that need no goal."""
+    """Return the record of how formats were chosen without a goal."""
     if file is None:
         return ChosenFormats(policy.word, policy=asdict(policy))
     return ChosenFormats("given", file=compiled.formats)
@@ -207,10 +234,12 @@ def _chosen(policy: Policy, file: FormatsFile | None, compiled: CompiledProgram)
 
 @dataclass(frozen=True)
 class _Bench:
-    """cores: in which a program's bench runs it. drawn: the vectors, of the design and what loads the program."""
+    """The bench of a program."""
 
     cores: Cores
+    """Cores that run the program in the bench."""
     drawn: Callable[[DesignRecord[ProgramBody], Words], Vectors]
+    """Function that returns the vectors, given the record and the messages that load the program."""
 
 
 def _built(
@@ -223,7 +252,7 @@ def _built(
     progress: Progress = quiet,
     errors: SampledErrors | None = None,
 ) -> Design[ScheduledProgram]:
-    """In its folder, unless it is there. samples: in one run."""
+    """Write the folder of a program, unless it is there, and return the design. samples: samples per run."""
     robot, scheduled, words = region.robot, compiled.schedule, messages(compiled.schedule)
     cores = None if bench is None else bench.cores
     design = _described(region, compiled.options, chosen, scheduled, words, samples, cores)
@@ -258,8 +287,11 @@ def _errors(scheduled: ProgramSchedule, region: Region) -> SampledErrors | None:
 def _accurate(
     request: DesignRequest, goal: Goal, spec: CoreSpec, region: Region, policy: Policy, progress: Progress
 ) -> tuple[CompiledProgram, ChosenFormats]:
-    """Return the program with the shortest word that meets a goal, and its errors in fresh states. Raises ProgramError:
-    no word meets the goal."""
+    """Return the program with the shortest word that meets a goal, and how its formats were chosen.
+
+    Raises:
+        ProgramError: No word length meets the goal.
+    """
     fault = ""
     for word in spec.words:
         own = replace(policy, word=word)
@@ -280,8 +312,11 @@ def _accurate(
 
 
 def _check_plan(solver: ChipSolver, spec: CoreSpec) -> None:
-    """Check the size of a solver's plan, which stays in the core until the next call. Raises ProgramError: the plan
-    does not fit, whatever else the program keeps."""
+    """Check that the core can keep a solver's plan between calls.
+
+    Raises:
+        ProgramError: The plan does not fit, whatever else the program keeps.
+    """
     plan = sum(math.prod(port.shape) for port in solver.blocks.loop.inputs if port.name in solver.plan.values())
     room = 1 << spec.largest(spec.core).turn_bits
     if plan > room:
@@ -301,6 +336,7 @@ def _described(
     samples: int,
     cores: Cores | None,
 ) -> DesignRecord[ProgramBody]:
+    """Return the record of a program."""
     listed = scheduled.instructions.listed
     stream, functions, loop = streams_of(scheduled)
     body = ProgramBody(
@@ -331,12 +367,13 @@ def _described(
 
 
 def _shell(scheduled: ProgramSchedule, cores: Cores) -> ProgramShell:
+    """Return the description of the shell that the bench simulates."""
     axi = cores.axi
     return ProgramShell(axi.width, axi.last, cores.cores, spans(scheduled, axi.lanes))
 
 
 def _bench_files(design: DesignRecord[ProgramBody], words: Words, bench: _Bench, progress: Progress) -> dict[str, str]:
-    """The Verilog of cores and the bench that runs a program in them, by their place in the program's folder."""
+    """Return the Verilog of the cores and the program's bench, by path in the design's folder."""
     cores = bench.cores
     verilog = {
         f"{TOP}.v": core_verilog(cores.core, cores.axi, cores.cores, progress=progress).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The datasheet of a program for a core."""
+"""The datasheet of a program: cycles, size on the core, and errors."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def _span(span: tuple[int, int]) -> str:
+    """Return a range of cycles as text."""
     least, most = span
     return f"{least} cycles" if least == most else f"{least} to {most} cycles"
 

@@ -1,4 +1,4 @@
-"""A program for a core as a build scheduled it, or as its folder gives it again."""
+"""The program of a design: scheduled by a build, or rebuilt from the design's folder."""
 
 from __future__ import annotations
 
@@ -38,40 +38,49 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScheduledProgram(Hardware):
-    """The instructions of a program, in cycles and units of a core."""
+    """The instructions of a program with their cycles and units."""
 
     schedule: ProgramSchedule
 
     @property
     def formatted(self) -> Formatted:
+        """Return the formatted steps of the first function."""
         return self.schedule.instructions.formatted
 
     @property
     def functions(self) -> tuple[Formatted, ...]:
-        """The graphs, or loops of graphs, whose integers the program computes, by function."""
+        """Return, for each function, the graph or the loop whose integers the program computes."""
         return self.schedule.instructions.functions
 
     @property
     def graph(self) -> Graph:
+        """Return the graph that the program computes.
+
+        Raises:
+            ArgumentError: The program computes a loop.
+        """
         if (formatted := self.formatted.as_graph) is None:
             raise ArgumentError(f"the graph of {self.title}; expected a program of one graph: it is a loop")
         return formatted.graph
 
     @property
     def title(self) -> str:
+        """Return the robot and the functions, as plain text."""
         return untrusted.plain_text(self.schedule.instructions.title)
 
     @property
     def core(self) -> Core:
-        """The core that the program is for."""
+        """Return the core that the program is for."""
         return self.schedule.core
 
     def resources(self, record: DesignRecord[ProgramBody]) -> Resources:
+        """Return the multiplier blocks of the core and the program's bits."""
         core = self.core
         blocks = core.units * dsp_blocks(core.word, core.word)
         return Resources(blocks, None, None, record.body.words * core.program_word)
 
     def vectors(self, design: Design[Any], seed: int) -> dict[str, Vectors]:
+        """Return random samples and their results for the bench, by module."""
         from dynagate.hw.vectors.programs import program_vectors
 
         record = design.design
@@ -80,16 +89,19 @@ class ScheduledProgram(Hardware):
 
     @classmethod
     def in_bench(cls, record: DesignRecord[ProgramBody]) -> DesignRecord[ProgramBody]:
+        """Return the record with the streams of the shell that the bench simulates."""
         return in_its_shell(record)
 
     @classmethod
     def subject(cls, record: DesignRecord[ProgramBody], module: str, late: Sequence[int]) -> Subject:
+        """Return what the bench streams, and in how many cycles."""
         from dynagate.hw.vectors.subject import of_cores
 
         return of_cores(record, module, late)
 
     @classmethod
     def rebuild(cls, record: DesignRecord[ProgramBody], folder: Path, progress: Progress) -> ScheduledProgram:
+        """Schedule the program again and compare it with the record and the stored words."""
         check_generator(record, folder)
         words = load_words(folder, record)
         if "knots" in record.options:

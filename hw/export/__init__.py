@@ -1,1 +1,1 @@
-"""From gateware to Verilog and netlists."""
+"""Export gateware as Verilog and netlists."""

@@ -1,7 +1,7 @@
-"""Gateware to RTLIL and Verilog, with one module for all units that are alike.
+"""Convert gateware to RTLIL and Verilog, with one module for all equal units.
 
-Amaranth writes a module for every instance. Those with the same body are made one, so that a reader sees each unit once
-and Yosys and Verilator work on it once.
+Amaranth writes a module for every instance. Modules with equal bodies are merged, so that a reader sees each unit once,
+and Yosys and Verilator process it once.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _ZEROS = re.compile(
     r"(?:    [^\n]*\n)*  end\n",
     flags=re.M,
 )
-"""A cell that gives a memory the value 0."""
+"""Pattern of a cell that initialises a memory with 0."""
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Pause the garbage collector if no other thread of Python runs, whose garbage would wait too.
+    """Pause the garbage collector, unless another Python thread runs.
 
-    A conversion creates millions of objects and hardly any garbage, and the search for it takes a third of the time.
+    A conversion creates millions of objects and hardly any garbage; the collector would take a third of the time.
     """
     pauses = gc.isenabled() and threading.active_count() == 1
     if pauses:
@@ -53,16 +53,23 @@ def _no_collection() -> Iterator[None]:
 
 
 def rtlil_text(component: Any, name: str, platform: Any = None) -> str:
-    """platform: the device it is for, such as a `units.multiply.Fabric`.
+    """Return the RTLIL of a component, with equal modules merged.
 
-    A memory with a `ram_style` has no value of ours where it is written while it is read: blocks of most devices have
-    none then either, and Yosys would add logic that makes one."""
+    A memory with a `ram_style` has an undefined output if it is read and written at once. Block RAMs of most devices
+    have the same property, and Yosys would otherwise add logic for a defined output.
+
+    Args:
+        component: Component of Amaranth.
+        name: Name of its module.
+        platform: Device that it is elaborated for, such as a `units.multiply.DspTarget`.
+    """
     with _no_collection():
         text = rtlil.convert(component, name=name, platform=platform, emit_src=False)
     return _merged(_MODULE.sub(lambda module: _without_collisions(module[0]), text), name)
 
 
 def _without_collisions(module: str) -> str:
+    """Make the output of a module's memories undefined if a word is read and written at once."""
     styled = set(_STYLED.findall(module))
 
     def read(match: re.Match[str]) -> str:
@@ -81,8 +88,16 @@ def verilog_text(
     zeroed: Collection[str] = (),
     shown: Collection[str] = (),
 ) -> str:
-    """blank: memories of zeros begin with no value, but for those of the names `zeroed`. shown: names of values that
-    stay though nothing reads them."""
+    """Return the Verilog of a component.
+
+    Args:
+        component: Component of Amaranth.
+        name: Name of its module.
+        platform: Device that it is elaborated for.
+        blank: Whether memories of zeros have no initial value, except those in `zeroed`.
+        zeroed: Names of memories that keep their zeros.
+        shown: Names of values that remain although nothing reads them.
+    """
     text = rtlil_text(component, name, platform)
     if blank:
         text = _ZEROS.sub(lambda cell: cell[0] if cell[1] in zeroed else "", text)
@@ -90,8 +105,16 @@ def verilog_text(
 
 
 def verilog_files(component: Any, name: str, shown: Collection[str] = ()) -> dict[str, str]:
-    """The same in a file for each group of modules, by the file's name: the top by itself, and each part of it with all
-    that is inside. They are called as the top is, and then as the part is."""
+    """Return the Verilog of a component, divided into files, by file name.
+
+    The top module has a file of its own. Each of its submodules has a file with all modules inside it, named after
+    both.
+
+    Args:
+        component: Component of Amaranth.
+        name: Name of its module.
+        shown: Names of values that remain although nothing reads them.
+    """
     groups: dict[str, list[str]] = {file_of(name, ""): []}
     for module, text in verilog_of(modules_of(rtlil_text(component, name)), shown).items():
         part = re.sub(r"_v\d+$", "", module.removeprefix(name).strip(".").partition(".")[0])
@@ -100,7 +123,7 @@ def verilog_files(component: Any, name: str, shown: Collection[str] = ()) -> dic
 
 
 def _merged(text: str, top: str) -> str:
-    """The modules with equal bodies as one, named after the first without its number."""
+    """Merge modules with equal bodies; the result has the name of the first without its number."""
     modules = _with_plain_ports({match[1]: match[0] for match in _MODULE.finditer(text)})
     while True:
         by_body: dict[str, str] = {}
@@ -130,7 +153,7 @@ def _merged(text: str, top: str) -> str:
 
 
 def _with_plain_ports(modules: dict[str, str]) -> dict[str, str]:
-    """Ports without a name of ours have numbers that differ from one instance to the next: counted anew in each."""
+    """Renumber the ports that Amaranth numbered, so that equal modules have equal port names."""
     plain: dict[str, dict[str, str]] = {}
     for name, body in modules.items():
         numbered = dict.fromkeys(m[1] for m in _WIRE.finditer(body) if _NUMBERED.fullmatch(m[1]))
@@ -150,4 +173,5 @@ def _with_plain_ports(modules: dict[str, str]) -> dict[str, str]:
 
 
 def _renamed(body: str, names: dict[str, str]) -> str:
+    """Rename the modules of the instances in a body."""
     return _CELL.sub(lambda m: f"{m[1]}\\{names.get(m[2], m[2])}{m[3]}", body)

@@ -1,4 +1,4 @@
-"""Find the drivers and readers of each wire of a netlist, unread wires, and wires that one block reads."""
+"""Analyse a netlist: drivers and readers of wires, unread wires, and wires that only one clocked block reads."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import NamedTuple
 from dynagate.hw.export.rtlil import Assign, Body, Cell, Module, Signal, Switch, width_of
 
 Driver = Cell | Body | Signal
+"""Driver of a wire: a cell, a process, or a connection."""
 
 
 def wires_in(signal: Signal) -> list[str]:
+    """Return the wires in a signal."""
     return [part.name for part in signal if part.low >= 0]
 
 
@@ -35,7 +37,7 @@ def wires_into(cell: Cell) -> list[str]:
 
 
 def count_reads(module: Module) -> Counter[str]:
-    """How often each wire is read."""
+    """Return how often each wire is read."""
     reads: Counter[str] = Counter()
     for cell in module.cells:
         reads.update(wires_into(cell))
@@ -47,13 +49,21 @@ def count_reads(module: Module) -> Counter[str]:
 
 
 def _is_step(name: str) -> bool:
-    """Whether a wire is a step on the way to a value, and none that anybody looks for: one without a name, the double
-    of a name, a field of a port, an exact result (`units.rescale.fit`)."""
+    """Return whether a wire is an intermediate value that no user looks for.
+
+    Such wires have no name, double another name, or are a field of a port or an exact result (`units.rescale.fit`).
+    """
     return "$" in name or "." in name or name.endswith("_exact")
 
 
 def prune(known: Mapping[str, Module], top: Module, shown: Collection[str]) -> None:
-    """Takes out what nothing reads, and inputs of modules that nothing in them reads."""
+    """Remove unread values, and inputs that their module does not read.
+
+    Args:
+        known: Modules by name; they are changed.
+        top: Top module.
+        shown: Names of values that remain.
+    """
     unread: dict[str, set[str]] = {}
 
     def visit(module: Module) -> None:
@@ -74,7 +84,7 @@ def prune(known: Mapping[str, Module], top: Module, shown: Collection[str]) -> N
 
 
 def _without_unread(module: Module, shown: Collection[str]) -> Counter[str]:
-    """Takes out of a module the operations and names that nothing reads; returns how often each wire is read."""
+    """Remove the unread operations and names of a module. Return how often each wire is read."""
     reads = count_reads(module)
 
     def idle(name: str) -> bool:
@@ -93,8 +103,9 @@ def _without_unread(module: Module, shown: Collection[str]) -> Counter[str]:
 
 
 def drivers_of(module: Module) -> dict[str, Driver]:
-    """Return the driver of each wire except outputs of instances. A cell, a process or a connection drives a whole
-    wire.
+    """Return the driver of each wire, except outputs of instances.
+
+    A cell, a process or a connection drives a complete wire.
     """
     drivers: dict[str, Driver] = {}
     for cell in module.cells:
@@ -115,7 +126,7 @@ def drivers_of(module: Module) -> dict[str, Driver]:
 def instance_outputs(
     module: Module, known: Mapping[str, Module], drivers: Mapping[str, Driver]
 ) -> dict[str, tuple[Cell, str]]:
-    """Return the instance and port of each wire that an instance drives.
+    """Return the instance and port that drive each wire.
 
     A wire of an external module counts as driven by that module if nothing else drives it.
     """
@@ -137,18 +148,28 @@ def instance_outputs(
 
 
 Block = tuple[Signal, Signal]
-"""A clock, and the enable or nothing: registers of both are set together."""
+"""A clock and an enable, or no enable: registers with the same pair are assigned in one block."""
 
 
 class Update(NamedTuple):
-    """The statements that set a register, what enables all of them, if anything does, and the process that has them."""
+    """Statements that assign a register."""
 
     body: Body
+    """The statements."""
     enable: Signal = ()
+    """Enable of all statements; empty without one."""
     process: Body | None = None
+    """Process that contains the statements, if there is one."""
 
 
 def update_of(cell: Cell, drivers: Mapping[str, Driver], reads: Mapping[str, int]) -> Update:
+    """Return the statements that assign the register of a cell.
+
+    Args:
+        cell: A $dff cell.
+        drivers: Driver of each wire.
+        reads: Number of readers of each wire.
+    """
     source, own = cell.ports["D"], cell.ports["Q"]
     process = drivers.get(source[0].name) if len(source) == 1 else None
     named = not source[0].name.startswith("$")
@@ -164,13 +185,15 @@ def update_of(cell: Cell, drivers: Mapping[str, Driver], reads: Mapping[str, int
 
 
 def _is_enable(switch: Switch) -> bool:
-    """Return whether the switch is one bit with a single case, 1."""
+    """Return whether a switch tests one bit and has a single case, 1."""
     return width_of(switch.test) == 1 and [case.patterns for case in switch.cases] == [("1",)]
 
 
 def blocks_of(module: Module, drivers: Mapping[str, Driver], reads: Mapping[str, int]) -> dict[str, Block]:
-    """Return the steps that only the registers of one block read, and that block. A simulator that computes them there
-    does so in cycles in which they are taken, and not whenever what they depend on changes."""
+    """Return the block of each intermediate value that only the registers of one block read.
+
+    A simulator computes such a value only in cycles in which its block reads it.
+    """
     readers = _readers(module, drivers, reads)
     blocks: dict[str, Block | None] = {}
 
@@ -191,9 +214,7 @@ def blocks_of(module: Module, drivers: Mapping[str, Driver], reads: Mapping[str,
 def _readers(
     module: Module, drivers: Mapping[str, Driver], reads: Mapping[str, int]
 ) -> dict[str, set[str | Block | None]]:
-    """Return the readers of each wire: a block, the name of another wire (through an operation), or None for
-    anything else.
-    """
+    """Return the readers of each wire: a block, another wire (through an operation), or None for anything else."""
     readers: dict[str, set[str | Block | None]] = defaultdict(set)
     inside: set[int] = set()  # processes that are written as a register's statements
     for cell in module.cells:
@@ -219,7 +240,7 @@ def _readers(
 
 
 def _is_expression(driver: Driver | None) -> bool:
-    """Whether it is one operation, or a connection."""
+    """Return whether a driver is one operation, or a connection."""
     if isinstance(driver, Cell):
         return driver.kind not in ("$dff", "$memrd_v2")
     return isinstance(driver, tuple)

@@ -1,4 +1,4 @@
-"""Amaranth's netlists as they are read back from RTLIL: modules of wires, cells, processes and connections."""
+"""Parse the RTLIL that Amaranth writes: modules with wires, cells, processes and connections."""
 
 from __future__ import annotations
 
@@ -9,66 +9,83 @@ from typing import NamedTuple
 
 
 class Bits(NamedTuple):
-    """Bits low to high of a wire; of a constant, whose digits `name` then is, low is -1."""
+    """A part of a signal: bits of a wire, or a constant."""
 
     name: str
+    """Name of the wire, or the digits of the constant."""
     high: int
+    """Highest bit of the wire."""
     low: int
+    """Lowest bit of the wire; -1 for a constant."""
 
     @property
     def width(self) -> int:
+        """Return the number of bits."""
         return len(self.name) if self.low < 0 else self.high - self.low + 1
 
 
 Signal = tuple[Bits, ...]
-"""Highest bits first."""
+"""Parts of a signal, the highest bits first."""
 
 
 def width_of(signal: Signal) -> int:
+    """Return the number of bits of a signal."""
     return sum(part.width for part in signal)
 
 
 @dataclass
 class Wire:
-    """kind: "input", "output", or "" inside. init: digits of the register's value at the start."""
+    """A wire of a module."""
 
     name: str
     width: int
     kind: str
+    """"input", "output", or "" for an internal wire."""
     init: str | None
+    """Digits of the initial value, for a register."""
 
 
 @dataclass
 class Cell:
-    """kind: an operator such as $add, or a module's name. parameters: as RTLIL writes them."""
+    """An operation or an instance."""
 
     kind: str
+    """Operator such as $add, or the name of a module."""
     name: str
     parameters: dict[str, str] = field(default_factory=dict)
+    """Parameters as RTLIL writes them."""
     ports: dict[str, Signal] = field(default_factory=dict)
 
 
 class Assign(NamedTuple):
+    """An assignment or a connection."""
+
     target: Signal
     value: Signal
 
 
 class SwitchCase(NamedTuple):
-    """patterns: digits 0, 1 and -; none of them is the case that takes all that is left."""
+    """A case of a switch."""
 
     patterns: tuple[str, ...]
+    """Patterns of the digits 0, 1 and -; empty for the default case."""
     body: Body
 
 
 class Switch(NamedTuple):
+    """A switch with its cases."""
+
     test: Signal
     cases: list[SwitchCase]
 
 
 Body = list["Assign | Switch"]
+"""Statements of a process or a case."""
 
 
 class MemoryBlock(NamedTuple):
+    """A memory of a module."""
+
     name: str
     width: int
     size: int
@@ -77,6 +94,8 @@ class MemoryBlock(NamedTuple):
 
 @dataclass
 class Module:
+    """A module of a netlist."""
+
     name: str
     wires: dict[str, Wire] = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
@@ -89,7 +108,7 @@ _PART = re.compile(r"(?P<digits>\d+'[01x-]*)|(?P<name>[\\$]\S+)(?: \[(?P<high>\d
 
 
 def modules_of(text: str) -> list[Module]:
-    """The modules of RTLIL that Amaranth wrote."""
+    """Return the modules of RTLIL that Amaranth wrote."""
     lines = (line for line in (line.strip() for line in text.splitlines()) if line)
     modules = []
     attributes: dict[str, str] = {}
@@ -110,7 +129,7 @@ def modules_of(text: str) -> list[Module]:
 
 
 def _drop_empty(module: Module) -> None:
-    """Takes out what makes values of no bits."""
+    """Remove operations, processes and connections whose results have no bits."""
     module.cells = [c for c in module.cells if () not in (c.ports.get(port) for port in ("Y", "Q", "DATA"))]
     module.processes = [p for p in module.processes if not isinstance(p[0], Assign) or p[0].target]
     module.connections = [c for c in module.connections if c.target]
@@ -118,6 +137,7 @@ def _drop_empty(module: Module) -> None:
 
 
 def _statement(module: Module, word: str, rest: str, attributes: dict[str, str], lines: Iterator[str]) -> None:
+    """Parse a statement of a module."""
     if word == "wire":
         *options, name = rest.split()
         kind = next((option for option in options if option in ("input", "output")), "")
@@ -140,6 +160,7 @@ def _statement(module: Module, word: str, rest: str, attributes: dict[str, str],
 
 
 def _cell(module: Module, kind: str, name: str, lines: Iterator[str]) -> Cell:
+    """Parse a cell."""
     cell = Cell(kind, name)
     for line in lines:
         word, _, rest = line.partition(" ")
@@ -171,6 +192,7 @@ def _body(module: Module, lines: Iterator[str]) -> tuple[Body, str]:
 
 
 def _cases(module: Module, lines: Iterator[str]) -> list[SwitchCase]:
+    """Parse the cases of a switch."""
     cases = []
     line = next(lines)
     while line != "end":
@@ -181,7 +203,7 @@ def _cases(module: Module, lines: Iterator[str]) -> list[SwitchCase]:
 
 
 def _signals(module: Module, text: str) -> list[Signal]:
-    """The signals that stand in a line."""
+    """Return the signals in a line."""
     signals: list[Signal] = []
     several: list[Bits] | None = None
     for match in _PART.finditer(text):
@@ -201,6 +223,7 @@ def _signals(module: Module, text: str) -> list[Signal]:
 
 
 def _bits(module: Module, match: re.Match[str]) -> Signal:
+    """Return the part of a signal that a match describes."""
     if match["digits"] is not None:
         digits = match["digits"].partition("'")[2]
         return (Bits(digits, -1, -1),) if digits else ()

@@ -1,7 +1,7 @@
-"""Verilog of a netlist: a line for each value with a name, and one clocked block a module for its registers.
+"""Write a netlist as Verilog: one line for each named value, and one clocked block per module and clock for registers.
 
-Registers that share an enable stand together behind it, so a simulator looks at the enable once and reads their sources
-only in cycles in which it is set. What has no name of its own and one reader is written where it is read.
+Registers with the same enable are assigned together behind it, so a simulator tests the enable once and evaluates their
+sources only in cycles in which it is 1. A value without a name and with one reader is written where it is read.
 """
 
 from __future__ import annotations
@@ -24,22 +24,29 @@ from dynagate.hw.export.readers import (
 from dynagate.hw.export.rtlil import Assign, Bits, Body, Cell, MemoryBlock, Module, Signal, Switch, width_of
 
 START = "dynagate_start"
-"""A register that every `always @*` block reads and that changes once, when simulation starts. Such a block runs when
-something that it reads changes; without this register a block of constants would never run."""
+"""Register that every `always @*` block reads and that changes once, at the start of a simulation.
+
+A block runs when a value changes that it reads; without this register, a block of constants would never run.
+"""
 LONGEST = 160
-"""Characters of an expression that is written where it is read."""
+"""Largest length, in characters, of an expression that is written where it is read."""
 MANY_WORDS = 64
 """Number of words of a memory above which equal initial values are written by a loop."""
 
 _NUMBERED = re.compile(r"\\port_\d+")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BITWISE = {"$and": "&", "$or": "|", "$xor": "^"}
+"""Operators of cells that work bit by bit."""
 _REDUCED = {"$reduce_or": "|", "$reduce_bool": "|", "$reduce_and": "&", "$reduce_xor": "^"}
+"""Operators of cells that reduce all bits to one."""
 _COMPARED = {"$eq": "==", "$ne": "!=", "$lt": "<", "$le": "<=", "$gt": ">", "$ge": ">="}
+"""Operators of cells that compare."""
 _CARRIED = {"$add": "+", "$sub": "-", "$mul": "*"}
+"""Operators of cells with carries."""
 _SHIFTED = {"$shl": "<<", "$shr": ">>", "$sshr": ">>>", "$shift": ">>"}
+"""Operators of cells that shift."""
 _SELF_CONTAINED = {*_BITWISE, *_REDUCED, *_COMPARED, "$not", "$mux"}
-"""Their values do not depend on how wide the expression is that they stand in."""
+"""Cells whose values do not depend on the width of the surrounding expression."""
 _NAMES = {
     **dict.fromkeys(_BITWISE, "gate"),
     **dict.fromkeys(_REDUCED, "any"),
@@ -74,8 +81,12 @@ _KEYWORDS = frozenset(_KEYWORD_LINES.split())
 
 
 def verilog_of(modules: Sequence[Module], shown: Collection[str] = ()) -> dict[str, str]:
-    """Verilog-2001 of modules, the first of which is the top, by name. shown: names of values that stay though nothing
-    reads them."""
+    """Return the Verilog-2001 of each module, by name.
+
+    Args:
+        modules: Modules, the top first.
+        shown: Names of values that remain although nothing reads them.
+    """
     known = {module.name: module for module in modules}
     prune(known, modules[0], frozenset(f"\\{name}" for name in shown))
     ports = _Ports(known)
@@ -86,19 +97,19 @@ def verilog_of(modules: Sequence[Module], shown: Collection[str] = ()) -> dict[s
 
 
 def constant(digits: str) -> str:
-    """A number of these digits, 0, 1 and x, with its width."""
+    """Return a Verilog constant for digits 0, 1 and x."""
     if len(digits) < 5 or set(digits) - {"0", "1"}:
         return f"{len(digits)}'b{digits}"
     return f"{len(digits)}'h{int(digits, 2):0{-(-len(digits) // 4)}x}"
 
 
 def _range(width: int) -> str:
+    """Return the range of a declaration."""
     return "" if width == 1 else f"[{width - 1}:0] "
 
 
 class _Ports:
-    """Names for ports that Amaranth numbers: after the instance that drives the output, or what is connected to the
-    input."""
+    """Names for ports that Amaranth numbers: after the instance that drives an output, or the wire at an input."""
 
     def __init__(self, modules: Mapping[str, Module]) -> None:
         self.modules = modules
@@ -139,7 +150,7 @@ class _Ports:
 
 
 class _Writer:
-    """Verilog of a module. Expressions are unsigned; what reads one as a signed number says so."""
+    """Verilog of a module. Expressions are unsigned; a reader that needs a signed value casts it."""
 
     def __init__(self, module: Module, ports: _Ports, writers: Mapping[str, _Writer]) -> None:
         self.module = module
@@ -156,15 +167,16 @@ class _Writer:
         for name in sorted(own, key=lambda name: (not self.wires[name].kind, "$" in name)):
             self.names[name] = self._free(ports.name(module, name))
         self.memories = {name: self._free(name.removeprefix("\\")) for name in module.memories}
-        self.asked: list[str] = []  # wires without names of ours that something reads, in the order of the first reader
+        self.asked: list[str] = []  # unnamed wires that something reads, in the order of their first readers
         self.blocks = blocks_of(module, self.drivers, self.reads)
-        self.steps: list[str] | None = None  # where steps on the way to the next register's value are written
+        self.steps: list[str] | None = None  # lines for intermediate values of a block, if one is written
         self.block: Block | None = None
-        self.ready: dict[str, str] = {}  # expressions that were too long to stand where they are read
-        self.variables: set[str] = set(self.clocked)  # what blocks set
+        self.ready: dict[str, str] = {}  # expressions that are too long to stand where they are read, by wire
+        self.variables: set[str] = set(self.clocked)  # names that blocks assign
         self.started = False
 
     def text(self) -> str:
+        """Return the Verilog."""
         module, named = self.module, list(self.names)
         registers = self._registers()
         memories = [line for memory in module.memories.values() for line in self._memory(memory)]
@@ -178,6 +190,7 @@ class _Writer:
         return "".join(parts) + "endmodule\n"
 
     def _head(self) -> str:
+        """Return the module header with its ports."""
         ports = []
         for wire in self.wires.values():
             if wire.kind and wire.width:
@@ -186,6 +199,7 @@ class _Writer:
         return f"module {_escaped(self.module.name).rstrip()} (\n" + ",\n".join(ports) + "\n);\n"
 
     def _declarations(self) -> Iterator[str]:
+        """Yield the declarations of wires and registers."""
         for name, called in self.names.items():
             wire = self.wires[name]
             init = wire.init if name in self.clocked else None
@@ -200,14 +214,14 @@ class _Writer:
     # names
 
     def _has_a_name(self, name: str) -> bool:
-        """Whether it is called and declared by what its RTLIL says. Steps that nothing reads are left out."""
+        """Return whether a wire keeps its name. Unread intermediate values do not."""
         wire = self.wires[name]
         if name.startswith("$") or not wire.width:
             return False
         return bool(wire.kind) or self.reads[name] > 0 or name in self.drivers
 
     def _free(self, proposal: str) -> str:
-        """A name that no other thing of the module has, as it stands in Verilog."""
+        """Return a name that is unique in the module, in Verilog syntax."""
         name, k = proposal, 1
         while name in self.taken:
             k += 1
@@ -231,7 +245,7 @@ class _Writer:
         return self.names[wire]
 
     def _step(self, wire: str) -> None:
-        """Set a variable in the only block whose registers read it, before the first of them."""
+        """Assign a variable in the only block whose registers read it, before the first of them."""
         assert self.steps is not None
         assert self.block is not None
         assert self.block == self.blocks[wire], wire
@@ -243,7 +257,9 @@ class _Writer:
     # expressions
 
     def _source(self, signal: Signal) -> Cell | None:
-        """The cell that is written in place of a signal: it drives all of the signal, and this is the only reader."""
+        """Return the cell that is written in place of a signal: it drives the complete signal, which has no other
+        reader.
+        """
         if len(signal) != 1 or (name := signal[0].name) in self.names or self.reads[name] != 1:
             return None
         cell = self.drivers.get(name)
@@ -261,7 +277,7 @@ class _Writer:
         return self._operand(signal)
 
     def _operand(self, signal: Signal) -> str:
-        """An expression of exactly this many bits, which may stand anywhere."""
+        """Return an expression of exactly this width, which can stand in any context."""
         if not signal:
             return "1'b0"
         signal = self._without_reductions(signal)
@@ -280,7 +296,7 @@ class _Writer:
         return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
 
     def _without_reductions(self, signal: Signal) -> Signal:
-        """A reduction of one bit is the bit."""
+        """Replace a reduction of one bit by the bit."""
         while len(signal) == 1 and signal[0].name not in self.names:
             cell = self.drivers.get(signal[0].name)
             if not isinstance(cell, Cell) or cell.kind not in _REDUCED or width_of(cell.ports["A"]) != 1:
@@ -289,11 +305,12 @@ class _Writer:
         return signal
 
     def _split(self, signal: Signal, text: str) -> str:
-        """The name of a value whose expression is too long to stand elsewhere."""
+        """Give a name to a value whose expression is too long to stand where it is read, and return the name."""
         self.ready[signal[0].name] = text
         return self._name(signal[0].name)
 
     def _bits(self, part: Bits) -> str:
+        """Return a part of a signal in Verilog."""
         if part.low < 0:
             return constant(part.name)
         called = self._name(part.name)
@@ -302,7 +319,7 @@ class _Writer:
         return called + _slice(part)
 
     def _number(self, signal: Signal, signed: bool) -> str:
-        """An operand of arithmetic, which is extended as its sign says."""
+        """Return an operand of arithmetic, which Verilog extends by its sign."""
         if not signed:
             text = self._operand(signal)
             # an inverse is as wide as what it stands in: braces keep it as wide as it is
@@ -313,7 +330,7 @@ class _Writer:
         return f"$signed({_bare(self._operand(signal))})"
 
     def _computed(self, cell: Cell) -> str:
-        """The operation of a cell."""
+        """Return the expression of a cell."""
         kind, ports = cell.kind, cell.ports
         a = ports.get("A", ())
         signed = cell.parameters.get("A_SIGNED") == "1"
@@ -339,6 +356,7 @@ class _Writer:
     # logic
 
     def _is_logic(self, name: str) -> bool:
+        """Return whether a wire is driven by combinational logic outside of clocked blocks."""
         return name in self.drivers and name not in self.clocked and name not in self.blocks
 
     def _logic(self, name: str) -> str:
@@ -362,7 +380,7 @@ class _Writer:
         return f"  always @* begin\n    if ({START}) begin end\n{body}  end\n"
 
     def _assembled(self, process: Body) -> Signal | None:
-        """The value of a process without conditions."""
+        """Return the value of a process without conditions; None if it has conditions."""
         if not all(isinstance(statement, Assign) for statement in process):
             return None
         bits: list[Bits] = []
@@ -373,7 +391,7 @@ class _Writer:
         return _joined(bits)
 
     def _chosen(self, body: Body, current: str | None) -> str | None:
-        """The value of a process as an expression, where it is a short one of whole values."""
+        """Return the value of a process as an expression, if it is short and assigns complete values; else None."""
         for statement in body:
             if isinstance(statement, Assign):
                 (target,) = statement.target
@@ -396,7 +414,7 @@ class _Writer:
         return current
 
     def _statements(self, body: Body, called: str, sign: str, indent: int) -> str:
-        """Assignments to a variable, by `=` or `<=`."""
+        """Return assignments to a variable. sign: "=" or "<="."""
         space, lines = "  " * indent, []
         for statement in body:
             if isinstance(statement, Assign):
@@ -410,6 +428,7 @@ class _Writer:
         return "".join(lines)
 
     def _switch(self, switch: Switch, called: str, sign: str, indent: int) -> str:
+        """Return a case statement."""
         space, cases = "  " * indent, [case for case in switch.cases if case.body]
         if not cases:
             return ""
@@ -431,7 +450,7 @@ class _Writer:
         return "".join(lines) + f"{space}endcase\n"
 
     def _registers(self) -> list[str]:
-        """One block a clock: registers that are always set, then those of each enable."""
+        """Return one block per clock: registers that are always assigned, then those of each enable."""
         by_clock: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for cell in self.clocked.values():
             name = cell.ports["Q"][0].name
@@ -448,6 +467,7 @@ class _Writer:
         return [self._block(clock, by_enable) for clock, by_enable in by_clock.items()]
 
     def _block(self, clock: str, by_enable: Mapping[str, list[str]]) -> str:
+        """Return a clocked block."""
         lines = [f"  always @({clock}) begin\n"]
         for enable, bodies in sorted(by_enable.items(), key=lambda item: bool(item[0])):
             if enable:
@@ -459,6 +479,7 @@ class _Writer:
     # memories and instances
 
     def _memory(self, memory: MemoryBlock) -> Iterator[str]:
+        """Yield the declaration and the initial values of a memory."""
         called = self.memories[memory.name]
         for key, value in memory.attributes.items():
             yield f"  (* {key.removeprefix(chr(92))} = {value} *)\n"
@@ -474,6 +495,7 @@ class _Writer:
                 yield self._write_port(cell, called)
 
     def _write_port(self, cell: Cell, called: str) -> str:
+        """Return the write port of a memory."""
         clock, address = (self._operand(cell.ports[port]) for port in ("CLK", "ADDR"))
         data, low, lines = _bits_of(cell.ports["DATA"]), 0, []
         for enable, group in groupby(_bits_of(cell.ports["EN"])):
@@ -485,6 +507,7 @@ class _Writer:
         return f"  always @(posedge {clock}) begin\n{''.join(lines)}  end\n"
 
     def _read_port(self, cell: Cell) -> str:
+        """Return the read port of a memory."""
         place = f"{self.memories[_memory_of(cell)]}[{self._operand(cell.ports['ADDR'])}]"
         name = cell.ports["DATA"][0].name
         if cell.parameters["CLK_ENABLE"] == "0":
@@ -498,6 +521,7 @@ class _Writer:
         return f"  always @(posedge {clock}) {condition}{self._name(name)} <= {place};\n"
 
     def _instance(self, cell: Cell) -> str:
+        """Return an instance of a module."""
         kind = cell.kind.removeprefix("\\")
         settings = ", ".join(f".{key}({_parameter(value)})" for key, value in cell.parameters.items())
         called = self._free(cell.name.removeprefix("\\").replace("$", "_"))
@@ -512,24 +536,28 @@ class _Writer:
 
 
 def _memory_of(cell: Cell) -> str:
+    """Return the name of the memory that a cell accesses."""
     return cell.parameters.get("MEMID", "").strip('"').replace("\\\\", "\\")
 
 
 def _parameter(value: str) -> str:
+    """Return a parameter in Verilog."""
     width, quote, digits = value.partition("'")
     return constant(digits) if quote and width.isdigit() else value
 
 
 def _escaped(name: str) -> str:
+    """Return a name in Verilog, escaped if necessary."""
     return name if _PLAIN.fullmatch(name) and name not in _KEYWORDS else f"\\{name} "
 
 
 def _bare(text: str) -> str:
-    """Without the parentheses around all of it, which `_operand` writes."""
+    """Return an expression without the outer parentheses that `_operand` writes."""
     return text[1:-1] if text.startswith("(") else text
 
 
 def _slice(part: Bits) -> str:
+    """Return the bit range of a part."""
     return f"[{part.high}]" if part.width == 1 else f"[{part.high}:{part.low}]"
 
 
@@ -543,7 +571,7 @@ def _begun(called: str, words: Sequence[str]) -> str:
 
 
 def _bits_of(signal: Signal) -> list[Bits]:
-    """Single bits, the lowest first."""
+    """Return the single bits of a signal, the lowest first."""
     bits: list[Bits] = []
     for part in reversed(signal):
         if part.low < 0:
@@ -554,7 +582,7 @@ def _bits_of(signal: Signal) -> list[Bits]:
 
 
 def _joined(bits: Sequence[Bits]) -> Signal:
-    """The signal of single bits, the lowest of them first, in as few parts as there can be."""
+    """Return the signal of single bits, the lowest first, in as few parts as possible."""
     parts: list[Bits] = []
     for bit in bits:
         if parts and bit.low < 0 and parts[-1].low < 0:

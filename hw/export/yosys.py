@@ -1,4 +1,4 @@
-"""Yosys in a process of its own: what it prints is caught, and what it takes of memory goes back."""
+"""Run Yosys in a separate process, which catches its output and returns its memory to the system."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ from dynagate.base.process import python_command, python_environment, run
 
 
 class YosysError(Error, RuntimeError):
-    """Yosys is missing or failed; the text has the end of what it printed."""
+    """Yosys is missing or failed; the text has the end of its output."""
 
 
 def run_yosys(passes: Sequence[str], *, lines: int = 20) -> None:
-    """Run the passes on one design. Raises YosysError with this many lines."""
+    """Run passes of Yosys on one design.
+
+    Args:
+        passes: Commands of Yosys.
+        lines: Number of output lines in an error.
+
+    Raises:
+        YosysError: Yosys is missing or fails.
+    """
     if find_spec("pyosys") is None:
         raise YosysError("Yosys is not installed; expected the extra: pip install 'dynagate[synth]'")
     program = "from pyosys import libyosys\ndesign = libyosys.Design()\n"

@@ -102,7 +102,8 @@ class Placement:
         return [last - first for first, last in zip(self.first, self.last, strict=True)]
 
     def starts(self) -> dict[int, int] | None:
-        """Return the starts of the operations that need a unit, or None if one of them has no free cycle in its window.
+        """Return the starts of the operations that need a unit, or None if one of them has no free cycle in its
+        window.
         """
         operations = self.problem.operations
         queue = [self._entry(i) for i, placed in enumerate(self.placed) if not placed]

@@ -1,6 +1,6 @@
 """The core that a program is built for: a core of one shape, or the smallest core with a number of units.
 
-A caller passes a number of units, a core, or cores with their streams. `CoreSpec.resolve` turns all three into one
+A caller passes a number of units, a core, or cores with their streams. `CoreSpec.resolve` converts all three to one
 object before any other work; later stages see this object and the `Core` that it resolves to.
 """
 

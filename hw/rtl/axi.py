@@ -24,7 +24,7 @@ class Axi:
     width: int = 512
     """Bits of a beat of both streams: 32, 64, 128, 256 or 512."""
     last: str = PER_SAMPLE
-    """What TLAST ends: "sample" for every sample, or "batch" for a batch of samples."""
+    """Unit that TLAST ends: "sample" for every sample, or "batch" for a batch of samples."""
     words: str = FLOAT32
     """Number format of the streams: "float32", or "fixed" for the packed integers of the datapath."""
     choice: bool = False

@@ -260,7 +260,8 @@ class _Moves(NamedTuple):
     """Number of the layout that each function uses, from 1 up."""
 
     def follow(self, m: Module, register: Signal, entries: Sequence[int]) -> None:
-        """Let a register hold the entry of the present beat. The entries of first beats wait in registers of their own.
+        """Let a register hold the entry of the present beat. The entries of first beats wait in registers of their
+        own.
         """
         firsts: list[Value] = []
         for k, (beats_of_layouts, choice) in enumerate(zip(self.first_beats, self.choices, strict=True)):

@@ -283,7 +283,8 @@ class _Values:
         self._connect_ports(name, core, ports)
 
     def _cut(self, name: str, exact: Value, fracs: dict[int, int]) -> None:
-        """Cut the results of a unit to the formats of their nodes. fracs: fraction bits of the exact result, by node.
+        """Cut the results of a unit to the formats of their nodes. fracs: fraction bits of the exact result, by
+        node.
         """
         guards: dict[int, Value] = {}
         for i, frac in fracs.items():

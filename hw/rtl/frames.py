@@ -46,6 +46,7 @@ LEAST_WAITING = 512
 
 class FrameKind(IntEnum):
     """Kind of a frame."""
+
     RESET = 1
     READ = 2
     WRITE = 3
@@ -76,6 +77,7 @@ def waiting_words(beats: int) -> int:
 @dataclass(frozen=True)
 class SerialFrame:
     """A frame of the serial protocol."""
+
     kind: int
     argument: int = 0
     number: int = 0

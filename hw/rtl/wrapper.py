@@ -27,6 +27,7 @@ INTERFACES = {
 
 class _Port(NamedTuple):
     """A port of the shell."""
+
     name: str
     width: int
     into: bool

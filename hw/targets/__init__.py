@@ -1,1 +1,1 @@
-"""Boards, families and the flows that make bitstreams for them."""
+"""Targets: boards, device families, and the tools that make bitstreams for them."""

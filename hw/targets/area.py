@@ -1,5 +1,7 @@
-"""The area of a design in a library of standard cells, by Yosys. The result is only an area: nothing is placed, so
-there is no clock and no power; memories become flip-flops, because a library of cells has no memories.
+"""Measure the area of a design in a library of standard cells with Yosys.
+
+Nothing is placed, so there are no figures for clock and power. Memories become flip-flops, because a library of cells
+has no memories.
 """
 
 from __future__ import annotations
@@ -24,25 +26,29 @@ from dynagate.hw.targets.synth import SynthesisError
 
 _LIBRARY = re.compile(r'\blibrary\s*\(\s*"?([\w.-]+)"?\s*\)', flags=re.ASCII)
 _HEAD = 2**16
-"""Characters of a liberty file within which its library is named."""
+"""Number of characters of a liberty file within which the library is named."""
 _GZIP = b"\x1f\x8b"
 MOST = 8
-"""Kinds of cells that are listed."""
+"""Number of cell types that are listed."""
 
 
 @dataclass(frozen=True)
 class Area:
-    """library: its name. total, registers: area of all cells and of flip-flops, in the library's unit (µm² as a rule).
-    cells: counts by type."""
+    """Area of a netlist."""
 
     library: str
+    """Name of the cell library."""
     yosys: str
+    """Version of Yosys."""
     total: float
+    """Area of all cells, in the library's unit (usually µm²)."""
     registers: float
+    """Area of the flip-flops."""
     cells: dict[str, int]
+    """Number of cells, by type."""
 
     def text(self, title: str) -> str:
-        """For the terminal."""
+        """Return the area for a terminal."""
         most = sorted(self.cells.items(), key=lambda item: (-item[1], item[0]))[:MOST]
         rest = f"{self.registers / self.total:.0%} of it flip-flops; {sum(self.cells.values())} cells"
         return "\n".join(
@@ -57,7 +63,11 @@ class Area:
 
 
 def check_liberty(path: Path) -> str:
-    """The library's name. Raises ArgumentError: the file is no liberty file."""
+    """Return the name of a library.
+
+    Raises:
+        ArgumentError: The file is not a liberty file.
+    """
     expected = "expected a liberty file of standard cells, .lib or .lib.gz"
     try:
         with _opened(path) as file:
@@ -71,16 +81,24 @@ def check_liberty(path: Path) -> str:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """A liberty file to read, packed or not."""
+    """Open a liberty file, compressed or not."""
     with path.open("rb") as file:
         packed = file.read(len(_GZIP)) == _GZIP
     return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 
 
 def area(modules: Mapping[str, Any], liberty: Path, progress: Progress) -> Area:
-    """The area of gateware by name, the module around all others first (`synth.tops`). progress: called before
-    each slow stage. Raises ArgumentError: the file is no liberty file. SynthesisError: Yosys is missing or fails, or
-    the library lacks a flip-flop or a gate that the design needs."""
+    """Map gateware to standard cells and return its area.
+
+    Args:
+        modules: Gateware by module name, the outermost first (`synth.tops`).
+        liberty: File of the cell library.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        ArgumentError: The file is not a liberty file.
+        SynthesisError: Yosys is missing or fails, or the library lacks a cell that the design needs.
+    """
     library = check_liberty(liberty)
     top = next(iter(modules))
     with tempfile.TemporaryDirectory() as scratch:

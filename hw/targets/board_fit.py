@@ -1,8 +1,8 @@
-"""The initiation interval of a design on a board: as short as the board's resources and its link allow.
+"""Choose the initiation interval of a design on a board: as short as the board's resources and its link allow.
 
-Three things bound it from below. The link carries a limited number of bytes a second, and a sample has inputs and
-outputs. A stream moves one beat a cycle, and a sample has whole beats. The plan takes multiplier blocks, lookup tables
-and registers, fewer of them the longer the interval is.
+Three limits bound the interval from below. The link carries a limited number of bytes per second. A stream carries one
+beat per cycle, and a sample has several beats. The plan needs multiplier blocks, lookup tables and registers, fewer of
+them for longer intervals.
 """
 
 from __future__ import annotations
@@ -23,66 +23,76 @@ from dynagate.hw.units.latencies import parts
 from dynagate.hw.units.table import products_of
 
 LONGEST = 64
-"""Cycles. Longer intervals are not considered: from there on multiplexers take what multipliers save, the latency
-rises, and schedules take minutes (docs/boards.md)."""
+"""Longest interval that is tried, in cycles.
+
+Beyond it, multiplexers take what multipliers save, latency rises, and scheduling takes minutes (docs/boards.md).
+"""
 TABLES_PER_ESTIMATE = {6: 1.0, 4: 1.5}
-"""Lookup tables of this many inputs for each one that `hw.plan.cost` estimates. Of 4 inputs: measured on the two-joint
-arm's gradient at II = 8, where Yosys' ECP5 netlist takes 4,368 (a CCU2C two, a TRELLIS_DPR16X4 four) and 3,023 are
-estimated."""
+"""Lookup tables with this many inputs per table that `hw.plan.cost` estimates.
+
+The factor for 4 inputs is measured on the two-joint arm's gradient at II = 8: Yosys' ECP5 netlist has 4,368 tables (a
+CCU2C counts as two, a TRELLIS_DPR16X4 as four), and the estimate is 3,023.
+"""
 
 
 class FitError(Error, ValueError):
-    """A design that does not fit its board; the text names the resource and the interval that would fit."""
+    """The design does not fit its board; the text names the resource and an interval that would fit."""
 
 
 class Bound(NamedTuple):
-    """A lower bound of the interval. cycles: not rounded. reason: in words."""
+    """A lower bound of the interval."""
 
     cycles: float
+    """The bound in cycles, not rounded."""
     reason: str
+    """Reason as text."""
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Samples per second, none of them measured. datapath: one each interval. stream: one for its beats of the longer
-    side. link: by the bytes of the longer side."""
+    """Modeled samples per second of each part."""
 
     datapath: float
+    """One sample per interval."""
     stream: float
+    """Limit by the beats of the longer side of a sample."""
     link: float
+    """Limit by the bytes of the longer side of a sample."""
 
     @property
     def end_to_end(self) -> float:
-        """The least of them: what streaming can reach."""
+        """Return the smallest rate, which streaming can reach."""
         return min(self.datapath, self.stream, self.link)
 
     @property
     def decided_by(self) -> str:
-        """Which of them is the least. Of equal ones the last: the interval is that of the datapath's stream or link."""
+        """Return the part with the smallest rate; among equal ones the link, then the stream."""
         return min(("link", "stream", "datapath"), key=lambda name: getattr(self, name))
 
 
 @dataclass(frozen=True)
 class BoardFit:
-    """A plan for a board. clock_mhz: of the datapath, assumed. reason: why no shorter interval. uses: of the board's
-    resources."""
+    """A plan for a board."""
 
     board: Board
     plan: Plan
     clock_mhz: float
+    """Assumed clock of the datapath in MHz."""
     reason: str
+    """Why no shorter interval was chosen."""
     uses: dict[str, int]
+    """Estimated use of the board's resources."""
 
     @property
     def rates(self) -> Rates:
-        """Modeled, at the assumed clock."""
+        """Return the modeled rates at the assumed clock."""
         clock, formatted = self.clock_mhz * 1e6, self.plan.formatted
         longest, most = _longest_beats(formatted, self.board), _most_bytes(formatted, self.board)
         return Rates(clock / self.plan.ii, clock / longest, self.board.link.limit.bytes_per_second / most)
 
 
 def rate_text(rate: float) -> str:
-    """A rate in words, such as 3.4 thousand, of three digits."""
+    """Return a rate with three digits as text, such as "3.4 thousand"."""
     for unit, factor in ((" million", 1e6), (" thousand", 1e3)):
         if rate >= factor:
             return f"{rate / factor:.3g}{unit}"
@@ -90,9 +100,10 @@ def rate_text(rate: float) -> str:
 
 
 def uses(planned: Plan, board: Board) -> dict[str, int]:
-    """Estimate the resources that a plan and its AXI shell take of a board.
+    """Estimate the board's resources that a plan and its AXI shell take.
 
-    Returns "dsp" of the board's own kind, "lut", and "ff" (only registers between units).
+    Returns:
+        "dsp" in the board's multiplier blocks, "lut", and "ff" (only registers between units).
     """
     limits = planned.schedule.problem.limits
     blocks = {
@@ -109,9 +120,11 @@ def uses(planned: Plan, board: Board) -> dict[str, int]:
 
 
 def _blocks(wide: int, narrow: int, board: Board) -> int:
-    """The board's multiplier blocks for one product. For free tools it is cut to the board's blocks. For vendors' tools
-    the gateware cuts it for 27 × 18 bits (`multiply.parts`), and the tools cut each part again where the board's blocks
-    are smaller."""
+    """Return the board's multiplier blocks for one product.
+
+    Free tools receive products cut for the board's blocks. Vendors' tools receive products cut for 27 × 18 bits
+    (`multiply.parts`), and divide each part again if the board's blocks are smaller.
+    """
     block = board.resources.blocks
     if not FLOWS[board.flow].cuts_products:
         return block.blocks(wide, narrow)
@@ -127,11 +140,20 @@ def choose(
     stages: Stages | None = None,
     planned: Callable[[int], Plan] | None = None,
 ) -> BoardFit:
-    """The shortest interval that fits the board and does not outrun its stream and link; on a link so slow that every
-    interval outruns it, the one that takes least of the board. ii: this interval, if it fits. planned: plans of the
-    graph by interval, which several boards share.
+    """Return the plan with the shortest interval that fits a board and does not exceed the rate of its stream and link.
 
-    Raises FitError: the design does not fit, at this interval or at any.
+    If every interval exceeds the rate of the link, the interval with the fewest resources is chosen.
+
+    Args:
+        formatted: Graph with formats.
+        board: The board.
+        ii: Interval to use if it fits.
+        clock_mhz: Clock in MHz; the board's unless given.
+        stages: Register stages in addition to the fewest.
+        planned: Function from an interval to a plan, which several boards share.
+
+    Raises:
+        FitError: The design does not fit, at this interval or at any.
     """
     clock = clock_mhz or board.clock_mhz
 
@@ -157,7 +179,7 @@ def choose(
 
 
 def _smallest(candidate: Callable[[int, str], BoardFit], shortest: int, reason: str) -> BoardFit:
-    """The shortest interval that fits, from `shortest` up. Raises FitError."""
+    """Return the plan with the shortest interval that fits, from `shortest` up. Raise FitError if none fits."""
     choice = first = candidate(shortest, reason)
     if not _excess(first):
         return first
@@ -179,7 +201,7 @@ def _smallest(candidate: Callable[[int, str], BoardFit], shortest: int, reason: 
 
 
 def _advice(candidate: Callable[[int, str], BoardFit], interval: int) -> str:
-    """Which interval fits where one does not."""
+    """Return the interval that fits, as advice for an error."""
     try:
         return f"--ii {_smallest(candidate, interval + 1, '').plan.ii} fits"
     except FitError:
@@ -187,14 +209,14 @@ def _advice(candidate: Callable[[int, str], BoardFit], interval: int) -> str:
 
 
 def _doubled(interval: int) -> Iterator[int]:
-    """Intervals to try above this one: each twice the one before, LONGEST the last."""
+    """Yield the intervals to try above an interval: each twice the one before, LONGEST last."""
     while interval < LONGEST:
         interval = min(2 * interval, LONGEST)
         yield interval
 
 
 def _share(choice: BoardFit) -> float:
-    """The part of the allowed resources that is taken, of the resource of which most is."""
+    """Return the share of the allowed amount of the scarcest resource that a plan takes."""
     return max(count / choice.board.allowed(name) for name, count in choice.uses.items())
 
 
@@ -211,20 +233,22 @@ def _excess(choice: BoardFit) -> str:
 
 
 def _title(formatted: FormattedGraph) -> str:
+    """Return the robot and the function."""
     return f"{plain_text(formatted.graph.robot)} {formatted.graph.name}"
 
 
 def _sides(formatted: FormattedGraph) -> tuple[int, int]:
-    """Words of a sample in and out."""
+    """Return the words of a sample and of a result."""
     return len(formatted.graph.input_nodes), len(formatted.graph.result_nodes)
 
 
 def _longest_beats(formatted: FormattedGraph, board: Board) -> int:
+    """Return the beats of the longer side of a sample."""
     return max(beats(words, board.link.width) for words in _sides(formatted))
 
 
 def _most_bytes(formatted: FormattedGraph, board: Board) -> int:
-    """Bytes of the longer side of a sample: whole beats."""
+    """Return the bytes of the longer side of a sample, in whole beats."""
     return max(sample_bytes(words, board.link.width) for words in _sides(formatted))
 
 

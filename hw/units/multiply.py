@@ -21,7 +21,8 @@ from dynagate.hw.units.rescale import delayed, shift_left
 
 
 class DspTarget:
-    """Device that gateware is elaborated for: Amaranth's `platform`. This base class leaves multipliers to synthesis.
+    """Device that gateware is elaborated for: Amaranth's `platform`. This base class leaves multipliers to
+    synthesis.
     """
 
     multiplier: Multiplier = DSP48E2

@@ -97,7 +97,8 @@ def _sincos(cosine: int) -> Elementary:
 
 
 def _reciprocal_key(operand: Format, to: Format) -> tuple[int, ...]:
-    """Return the key of a reciprocal unit: only the widths if it normalizes, also the binary points if it has a table.
+    """Return the key of a reciprocal unit: only the widths if it normalizes, also the binary points if it has a
+    table.
     """
     key = operand.width, to.width, operand.frac + to.frac
     return key[:2] if table_plan(*key) is None else key

@@ -1,8 +1,8 @@
-"""Write the files that verify a design: for each module a self-checking bench in plain Verilog, one in cocotb, and
-rules as SVA.
+"""Write the files that verify a design: for each module a self-checking bench in Verilog, one in cocotb, and rules in
+SVA.
 
-Except for the overflow delays and the number of vectors, their text follows from design.json. It can be written again
-and compared, so an edited bench is never run by mistake. The vectors follow from the build.
+Except for the overflow delays and the number of vectors, their text follows from design.json. It is written again and
+compared before a bench runs, so an edited bench is never run by mistake. The vectors follow from the build.
 """
 
 from __future__ import annotations
@@ -25,19 +25,25 @@ from dynagate.hw.vectors.subject import Subject, subjects
 from dynagate.hw.vectors.values import VectorCounts, values
 
 COCOTB = "test_bench.py"
+"""Template of the cocotb bench."""
 _LATE = re.compile(r"^  localparam integer LATE = (\d{1,2}(?:, LATE_\d+ = \d{1,2})*);$", flags=re.M)
 _HEX = re.compile(r"// [\x20-\x7e]*\n(?:[0-9a-f]*\n)*")
 
 
 def in_bench(design: DesignRecord[Any]) -> DesignRecord[Any]:
-    """Return the record as the benches of its modules know it: with the streams of the shell around it."""
+    """Return the record as benches need it: with the streams of the shell around the hardware."""
     record: DesignRecord[Any] = body_row(design.body.kind).hardware().in_bench(design)
     return record
 
 
 def bench_files(design: DesignRecord, late: Sequence[int], vectors: Mapping[str, Vectors]) -> dict[str, str]:
-    """Every file of a design's benches, by its place in the design's folder. late: of each function, the cycles by
-    which overflow bits follow their values. vectors: by module."""
+    """Return all files of a design's benches, by path in the design's folder.
+
+    Args:
+        design: Record of the design.
+        late: Cycles by which overflow bits follow the values, for each function.
+        vectors: Vectors by module.
+    """
     files: dict[str, str] = {}
     for subject in subjects(design, late):
         own = vectors[subject.module]
@@ -49,13 +55,15 @@ def bench_files(design: DesignRecord, late: Sequence[int], vectors: Mapping[str,
 
 
 def bench_texts(subject: Subject, late: Sequence[int], counts: VectorCounts) -> dict[str, str]:
-    """The files of a module's bench without its vectors, by name."""
+    """Return the files of a module's bench without its vectors, by name."""
     filled = values(subject, late, counts, _template)
     return {name: _filled(_template(_source(name)), filled) for name in _texts_of(subject.design, subject.module)}
 
 
 def vector_texts(subject: Subject, vectors: Vectors) -> dict[str, str]:
-    """The vectors as text, by name: a line of hexadecimal digits each, behind one that names the design."""
+    """Return the vectors by file name: a heading that names the design, then a line of hexadecimal digits for each
+    entry.
+    """
     head = f"// vectors of design {subject.design.hash}\n"
     rows = [b"" if row is None else row.astype(">f8").tobytes() for row in vectors.reference]
     lines: dict[str, Iterable[str]] = {
@@ -72,7 +80,7 @@ def vector_texts(subject: Subject, vectors: Vectors) -> dict[str, str]:
 
 
 def _lines(words: Words, bits: int) -> Iterator[str]:
-    """A line for each beat. words: (samples, beats, words)."""
+    """Yield a line for each beat of words (samples, beats, words)."""
     digits = -(-bits // 4)
     for row in words.reshape(-1, words.shape[-1]):
         number = int.from_bytes(np.ascontiguousarray(row, "<u4").tobytes(), "little")
@@ -80,14 +88,18 @@ def _lines(words: Words, bits: int) -> Iterator[str]:
 
 
 def bench_faults(design: DesignRecord, folder: Path) -> Iterator[str]:
-    """Yield a text for each bench file in a design's folder that is missing, edited or of another design. design:
-    the design of that folder.
+    """Yield a text for each bench file in a design's folder that is missing, edited or of another design.
+
+    Args:
+        design: Record of the design in that folder.
+        folder: The folder.
     """
     for module in design.modules:
         yield from _faults_of(design, module, folder)
 
 
 def _faults_of(design: DesignRecord, module: str, folder: Path) -> Iterator[str]:
+    """Yield a text for each wrong file of one module's bench."""
     bench, vectors = bench_folder(design, module), bench_vectors_of(module)
     texts = _texts_of(design, module)
     place = folder / bench
@@ -116,7 +128,7 @@ def _faults_of(design: DesignRecord, module: str, folder: Path) -> Iterator[str]
 
 
 def _expected(design: DesignRecord, module: str, late: Sequence[int], contents: Mapping[str, str]) -> dict[str, str]:
-    """The texts of a bench, as they follow from the design."""
+    """Return the texts of a bench as they follow from the design."""
     counts = VectorCounts(
         *(_rows(contents, name) for name in ("ends.hex", "registers.hex", "inputs.hex", "rounds.hex"))
     )
@@ -125,29 +137,35 @@ def _expected(design: DesignRecord, module: str, late: Sequence[int], contents: 
 
 
 def _texts_of(design: DesignRecord, module: str) -> tuple[str, ...]:
+    """Return the names of the text files of a module's bench."""
     return bench_texts_of(module, first=module == design.modules[0])
 
 
 def _rows(contents: Mapping[str, str], name: str) -> int:
+    """Return the number of vectors in a file."""
     return contents[name].count("\n") - 1 if name in contents else 0
 
 
 def late_of(text: str, design: DesignRecord) -> list[int] | None:
-    """The one thing that the text of a bench says and neither design.json nor the vectors do; None where it does
-    not."""
+    """Return the overflow delays that the text of a bench states; None if it states none.
+
+    This is the only fact that neither design.json nor the vectors hold.
+    """
     line = _LATE.search(text)
     late = [] if line is None else [int(part.rpartition(" ")[2]) for part in line[1].split(", ")]
     return late if len(late) == max(len(design.functions), 1) else None
 
 
 def _source(name: str) -> str:
-    """The template of a file: the cocotb bench is called after its module."""
+    """Return the template of a file: the cocotb bench is named after its module."""
     return COCOTB if name.startswith("test_") else name
 
 
 def _template(name: str) -> str:
+    """Return the text of a template."""
     return (resources(__package__) / "templates" / f"{name}.in").read_text(encoding="utf-8")
 
 
 def _filled(text: str, filled: Mapping[str, str]) -> str:
+    """Fill in the values of a template."""
     return re.sub(r"<< (\w+) >>", lambda match: filled[match[1]], text)

@@ -1,6 +1,7 @@
-"""Samples that a shell must report: TLAST cuts them short or is missing, bytes are missing, words follow the tag.
+"""Broken samples for the bench of a shell: TLAST too early or missing, missing bytes, words after the tag.
 
-A shell drops such a sample or poisons its result and counts it in register `misaligned`. The others are unchanged.
+A shell drops such a sample or marks its result as unusable, and counts it in the register `misaligned`. Other samples
+are unchanged.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from dynagate.hw.vectors.wire import Flags, Ints, Sent, StreamModel, kept_bytes,
 BROKEN_EVERY = 16
 """One of this many samples is broken."""
 GARBAGE = 0xA5A5A5A5
-"""Words of bytes that TKEEP omits."""
+"""Content of bytes that TKEEP omits."""
 
 
 class SampleFault(Enum):
-    """Fault of a sample on the stream."""
+    """How a sample on the stream is broken."""
 
     CUT = "TLAST comes before its last beat"
     UNENDED = "TLAST is missing"
@@ -30,7 +31,7 @@ class SampleFault(Enum):
 
 
 class Broken(NamedTuple):
-    """Faults of the samples of a stream, in the order of the stream, (samples,)."""
+    """Which samples of a stream are broken, and how: arrays (samples,) in the order of the stream."""
 
     beats: Ints
     """Beats of each sample; fewer than usual if TLAST cuts it short."""
@@ -39,25 +40,29 @@ class Broken(NamedTuple):
     hole: Ints
     """The byte of each sample that is missing; -1 if the sample is complete."""
     filled: Ints
-    """The word behind the tag that is not 0; -1 if they are 0."""
+    """Word after the tag that is not 0; -1 if all are 0."""
     dropped: Flags
     """Samples that the shell drops without a result."""
 
     @property
     def unusable(self) -> Flags:
-        """Samples whose results are poisoned, with each bit of the tag inverted."""
+        """Return the samples whose results are marked as unusable, with each bit of the tag inverted."""
         cut = self.beats < self.beats.max()
         return np.asarray((cut & ~self.dropped) | (self.hole >= 0) | (self.filled >= 0))
 
     @property
     def misaligned(self) -> int:
-        """Count that register `misaligned` must show."""
+        """Return the count that the register `misaligned` must show."""
         return int((self.unusable | self.dropped | self.unended).sum())
 
 
 def kinds_of(axi: AxiStreams, functions: int) -> list[SampleFault]:
-    """Return the faults that samples of a shell can have. functions: a sample of one of several functions is not cut,
-    because the number of its function would be missing."""
+    """Return the ways in which samples of a shell can be broken.
+
+    Args:
+        axi: Streams of the shell.
+        functions: Number of functions. A sample of one of several functions is not cut: its function would be unknown.
+    """
     kinds = [SampleFault.HOLE]
     if axi.beats.input > 1 and (functions == 1 or axi.last == PER_SAMPLE):
         kinds.append(SampleFault.CUT)
@@ -69,7 +74,15 @@ def kinds_of(axi: AxiStreams, functions: int) -> list[SampleFault]:
 
 
 def drawn_faults(axi: AxiStreams, functions: int, count: int, sound: int, seed: int) -> Broken:
-    """Return faults for the samples of a stream. sound: the number of samples at its beginning that have none."""
+    """Draw broken samples.
+
+    Args:
+        axi: Streams of the shell.
+        functions: Number of functions.
+        count: Number of samples.
+        sound: Number of unbroken samples at the beginning.
+        seed: Seed of the draw.
+    """
     random, kinds = np.random.default_rng(seed), kinds_of(axi, functions)
     broken = Broken(
         np.full(count, axi.beats.input),
@@ -93,8 +106,11 @@ def drawn_faults(axi: AxiStreams, functions: int, count: int, sound: int, seed: 
 
 
 def as_entered(wire: StreamModel, sent: Sent, broken: Broken) -> Sent:
-    """Return the samples as the shell has them, in the order of the stream. A sample that is cut short keeps the words
-    of the sample before it in place of the missing ones, and only its own words can be unfit."""
+    """Return the samples as the shell receives them, in the order of the stream.
+
+    A sample that is cut short keeps words of the sample before it in place of the missing ones. Only its own words can
+    be unfit.
+    """
     words, lanes = sent.words.copy(), wire.axi.lanes
     cut = np.flatnonzero(broken.beats < wire.axi.beats.input)
     for sample in cut:
@@ -107,10 +123,12 @@ def as_entered(wire: StreamModel, sent: Sent, broken: Broken) -> Sent:
 
 
 def input_beats(axi: AxiStreams, beats: Words, broken: Broken) -> Words:
-    """Return the beats of all samples one after the other, each with TKEEP, (beats, words).
+    """Return the beats of all samples in sequence, each with TKEEP: (beats, words).
 
     Args:
-        beats: Beats of whole samples, (samples, beats, words of a beat and one whose lowest bit is TLAST).
+        axi: Streams of the shell.
+        beats: Beats of complete samples, (samples, beats, words of a beat and one whose lowest bit is TLAST).
+        broken: Broken samples.
     """
     count, size, lanes = len(beats), axi.beats.input, axi.lanes
     beats, rows = beats.copy(), np.arange(count)
@@ -128,7 +146,14 @@ def input_beats(axi: AxiStreams, beats: Words, broken: Broken) -> Words:
 
 
 def result_tags(axi: AxiStreams, tags: Ints, beats: Words, broken: Broken) -> Ints:
-    """Return the tags of the results, (samples,). tags: those of the samples. beats: as of `input_beats`."""
+    """Return the tags of the results, (samples,).
+
+    Args:
+        axi: Streams of the shell.
+        tags: Tags of the samples.
+        beats: Beats of complete samples, as in `input_beats`.
+        broken: Broken samples.
+    """
     tags, place = tags.copy(), axi.words.input % axi.lanes
     for sample in np.flatnonzero(broken.unusable):
         tags[sample] = ~beats[sample, broken.beats[sample] - 1, place]

@@ -1,4 +1,4 @@
-"""Facts about a built datapath that benches and the datasheet use."""
+"""Interfaces of a built datapath that benches and the datasheet use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ScheduledDatapath(Protocol):
 
 
 class BuiltDatapath(Protocol):
-    """A built datapath: `hw.designs.Design`, whose docstring explains the parts."""
+    """A built datapath: `hw.designs.Design` describes the properties."""
 
     @property
     def folder(self) -> Path: ...

@@ -1,5 +1,6 @@
-"""The vectors of the bench of a solver's program: calls that begin with a guess, and calls that go on with the plan
-before."""
+"""Vectors for the bench of a solver's program: calls that begin with a guess, and calls that continue the plan
+before.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from dynagate.hw.vectors.packets import FEWEST, Packet, entered, put, streamed_v
 from dynagate.hw.vectors.programs import PIECES, iteration_results
 
 LONGEST_CALL = 10_000
-"""Cycles of a call in which each loop takes one iteration; longer ones take a bench too long."""
+"""Largest number of cycles of a call, with one iteration per loop, for which a bench is written."""
 FAR_EVERY = 10
-"""One problem out of this many is far from the region, so that values overflow."""
+"""One of this many problems is far from the region, so that values overflow."""
 
 
 def solver_vectors(
@@ -30,8 +31,16 @@ def solver_vectors(
     problems: Mapping[str, npt.NDArray[np.float64]],
     seed: int = SEED,
 ) -> Vectors:
-    """design: with its shell. loading: what loads the program, (messages, 2). formatted: its loop. problems: of which
-    calls are, (problems, ·)."""
+    """Return the vectors for the bench of a solver's program.
+
+    Args:
+        design: Record with its shell.
+        loading: Messages that load the program, (messages, 2).
+        formatted: Loop of the solver.
+        solver: The solver.
+        problems: Problems to call it with, (problems, ·) by name.
+        seed: Seed of the draw.
+    """
     sizes = [PIECES[k % len(PIECES)] for k in range(FEWEST)]
     known, far = _drawn(solver, problems, len(sizes), seed)
     integers = LoopTrajectories(formatted, {}, len(sizes))
@@ -60,7 +69,7 @@ def solver_vectors(
 def _drawn(
     solver: ChipSolver, problems: Mapping[str, npt.NDArray[np.float64]], count: int, seed: int
 ) -> tuple[Arrays, Flags]:
-    """This many problems in random order, and which of them are far out."""
+    """Return this many problems in random order, and which of them are far from the region."""
     order = np.random.default_rng(seed).permutation(np.resize(np.arange(len(problems["q"])), count))
     far = np.arange(count) % FAR_EVERY == FAR_EVERY // 2
     drawn = {name: np.array(np.asarray(x, np.float64)[order]) for name, x in problems.items()}
@@ -71,5 +80,5 @@ def _drawn(
 
 
 def _finite(inputs: Arrays, first: Arrays) -> Arrays:
-    """Inputs of a call. first: those of a problem's first call, in place of what float64 has no number for."""
+    """Return inputs of a call, with the first call's values in place of numbers that are not finite."""
     return {name: np.where(np.isfinite(x), x, first.get(name, 0.0)) for name, x in inputs.items()}

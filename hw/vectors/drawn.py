@@ -1,4 +1,4 @@
-"""The vectors of a bench, and the states that they are drawn from."""
+"""Vectors of a bench, and the states that they are drawn from."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from dynagate.hw.vectors.built import BuiltDatapath
 from dynagate.hw.vectors.operations import RegisterAccess
 
 SAMPLES = 1000
+"""Default number of samples."""
 SEED = 1
+"""Default seed."""
 SHARES: dict[Kind, float] = {"uniform": 0.6, "limits": 0.2, "rest": 0.1}
-"""The rest of the samples lies `BEYOND` times as far out as states at the limits."""
+"""Shares of the samples by kind of states. The remaining samples are `BEYOND` times as far out as the limits."""
 BEYOND = 3.0
+"""Factor by which some samples exceed the limits of the region."""
 
 Arrays = dict[str, npt.NDArray[np.float64]]
 Flags = npt.NDArray[np.bool_]
@@ -28,26 +31,26 @@ Rows = list[npt.NDArray[np.float64] | None]
 
 
 class Vectors(NamedTuple):
-    """Test vectors of a module.
-
-    inputs: beats of the samples, (..., words), which may differ in length. expected: beats of their results, (samples,
-    beats, words). ends: for each sample, the index of its function among several; NONE if no result comes. masks: for
-    each function, the bits that its results have, (functions, beats, words). reference: float64 outputs of each sample,
-    row-major; None for a sample outside the region. rounds: number of samples until the end of each round. operations:
-    accesses to registers.
-    """
+    """Test vectors of a module."""
 
     inputs: Words
+    """Beats of the samples, (..., words). Samples may have different numbers of beats."""
     expected: Words
+    """Beats of the results, (samples, beats, words)."""
     ends: Ints
+    """Index of each sample's function; NONE if the sample has no result."""
     masks: Words
+    """Bits that the results of each function have, (functions, beats, words)."""
     reference: Rows
+    """Float64 outputs of each sample, row-major; None for a sample outside of the region."""
     rounds: Ints
+    """Number of samples until the end of each round."""
     operations: list[RegisterAccess]
+    """Register accesses."""
 
 
 def drawn_states(built: BuiltDatapath, count: int, seed: int) -> tuple[Arrays, Flags]:
-    """States of all kinds in random order, and which of them lie in the region."""
+    """Draw states of all kinds in random order, and return which of them lie in the region."""
     return of_all_kinds(lambda n, own, kind: _drawn(built, n, own, kind), kept_in_limits(built.graph), count, seed)
 
 
@@ -56,8 +59,14 @@ def of_all_kinds(
 ) -> tuple[Arrays, Flags]:
     """Draw states of all kinds in the shares of `SHARES`, and some beyond the limits.
 
-    draw: returns states for a count, a seed and a kind. kept: names that stay inside their limits. Returns the states
-    and which of them lie inside the region.
+    Args:
+        draw: Function (count, seed, kind) that returns states.
+        kept: Names of inputs that stay inside their limits.
+        count: Number of states.
+        seed: Seed of the draw.
+
+    Returns:
+        The states in random order, and which of them lie inside the region.
     """
     counts = {kind: round(share * count) for kind, share in SHARES.items()}
     drawn = [draw(max(n, 1), seed, kind) for kind, n in counts.items()]
@@ -72,7 +81,7 @@ def of_all_kinds(
 
 
 def _drawn(built: BuiltDatapath, count: int, seed: int, kind: Kind) -> Arrays:
-    """States of a kind; of several functions those of each take turns."""
+    """Return states of one kind. For several functions, the states of the functions alternate."""
     graph, region = built.graph, built.region
     if not (parts := parts_of(graph.name)):
         return region.states(graph, count, seed, kind)
@@ -82,10 +91,10 @@ def _drawn(built: BuiltDatapath, count: int, seed: int, kind: Kind) -> Arrays:
 
 
 def kept_in_limits(graph: Graph) -> set[str]:
-    """Names of the inputs whose numbers have no size: switches, unit vectors, and what says which function it is."""
+    """Return the inputs that cannot exceed their limits: switches, unit vectors, and the code of the function."""
     return {port.name for port in graph.inputs if port.switches or port.unit_vectors or port.name == CODE.name}
 
 
 def flat(results: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-    """The numbers of results, (rows, numbers)."""
+    """Return the numbers of results as rows, (samples, numbers)."""
     return np.concatenate([value.reshape(len(value), -1) for value in results.values()], axis=1)

@@ -1,4 +1,4 @@
-"""Register accesses that a bench makes before its rounds, with the expected answers."""
+"""Register accesses that a bench makes between its rounds, with the expected responses."""
 
 from __future__ import annotations
 
@@ -16,23 +16,30 @@ from dynagate.hw.vectors.rounds import ROUNDS
 from dynagate.hw.vectors.wire import Flags
 
 SOFT_RESET = 255
-"""In place of a round: what resets the streams while samples are under way."""
+"""Number in place of a round for the accesses that reset the streams while samples are under way."""
 
 
 class AccessKind(IntEnum):
-    """READ: it must be the word. INPUT_STALLS, OUTPUT_STALLS: a read that must be what the bench has counted."""
+    """Kind of a register access.
+
+    READ: the value must be the word. WRITE: the word is written. INPUT_STALLS, OUTPUT_STALLS: the value must equal the
+    count of the bench.
+    """
 
     READ, WRITE, INPUT_STALLS, OUTPUT_STALLS = range(4)
 
 
 class RegisterAccess(NamedTuple):
-    """before: which round; ROUNDS is behind the last. response: of the bus."""
+    """One register access."""
 
     before: int
+    """Round before which the access takes place; ROUNDS for after the last."""
     kind: AccessKind
     address: int
     word: int
+    """Value that is written or expected."""
     response: int = OKAY
+    """Response of the bus."""
 
     @property
     def bits(self) -> int:
@@ -63,9 +70,13 @@ def of_shell(
     counted: Counted,
     settings: Mapping[int, Mapping[str, int]] | None = None,
 ) -> list[RegisterAccess]:
-    """Return the operations for the shell of a datapath.
+    """Return the accesses for the shell of a datapath.
 
-    held: inertial parameters to write, by link. settings: registers to set, by round before which they are set.
+    Args:
+        design: Record of the design.
+        held: Inertial parameters to write, by link.
+        counted: Expected counts.
+        settings: Registers to set, by the round before which they are set.
     """
     axi, address = _registers(design)
     constants = {
@@ -89,13 +100,13 @@ def of_shell(
 
 
 def _registers(design: DesignRecord) -> tuple[AxiStreams, dict[str, int]]:
-    """A module's streams, and the addresses of its registers by name."""
+    """Return a module's streams, and the addresses of its registers by name."""
     assert design.axi is not None
     return design.axi, {name: register.address for name, register in design.axi.registers.items()}
 
 
 def _first(design: DesignRecord, constants: Mapping[str, int]) -> list[RegisterAccess]:
-    """A soft reset, and what registers say before the first round. constants: besides what a module is."""
+    """Return a soft reset, and the reads before the first round. constants: expected values besides the identity."""
     axi, address = _registers(design)
     said = {
         "identity": axi.identity,
@@ -117,18 +128,26 @@ def _first(design: DesignRecord, constants: Mapping[str, int]) -> list[RegisterA
 
 
 class Answered(NamedTuple):
-    """Until a round. flagged: results after the resets, in their order, in which a value overflowed, (results,). bad:
-    (samples,), samples with a NaN or a number that does not fit. cut: samples cut short then."""
+    """Results of a core until a round."""
 
     before: int
+    """The round."""
     flagged: Flags
+    """Results since the resets in which a value overflowed, (results,)."""
     bad: Flags
+    """Samples with a NaN or a number that does not fit, (samples,)."""
     cut: int
+    """Number of samples that were cut short."""
 
 
 def of_cores(design: DesignRecord, cores: int, checksum: int, counted: Sequence[Answered]) -> list[RegisterAccess]:
-    """Return the operations for the shell of a processor's cores. checksum: of the program. counted: counts at the
-    ends where a bench stops.
+    """Return the accesses for the shell of a processor's cores.
+
+    Args:
+        design: Record of the program.
+        cores: Number of cores.
+        checksum: Checksum of the program.
+        counted: Counts at the rounds where a bench may stop.
     """
     axi, address = _registers(design)
     nothing = dict.fromkeys(("ii", "latency", "input_words", "output_words", "samples_in", "checksum"), 0)
@@ -151,6 +170,7 @@ def _of_results(answered: Answered) -> Counted:
 
 
 def _bits(row: npt.NDArray[np.float32]) -> list[int]:
+    """Return the bits of float32 numbers."""
     return [int(word) for word in row.view(np.uint32)]
 
 

@@ -1,7 +1,7 @@
-"""Packets of a program's bench in their order: the program in parts, samples, and what comes between.
+"""Packets of a program's bench in order: the program in parts, samples, and interruptions.
 
-The program is loaded before the first sample. Once samples are under way a damaged one follows, which the core refuses,
-then another core's, and the right one again. Now and then TLAST cuts a sample short.
+The program is loaded before the first sample. While samples are under way, a damaged program follows, which the core
+refuses, then a program for another core, and the correct one again. Now and then TLAST cuts a sample short.
 """
 
 from __future__ import annotations
@@ -28,48 +28,58 @@ from dynagate.hw.vectors.subject import Subject, subjects
 from dynagate.hw.vectors.wire import kept_bytes, with_keep
 
 FEW = 5_000
-"""Cycles for which samples keep a core busy, at most, in the rounds that every simulator runs."""
+"""Largest number of cycles for which samples keep a core busy in the rounds that every simulator runs."""
 FEWEST = ROUNDS + 3
-"""Groups of samples in these, even if they take longer."""
+"""Smallest number of groups of samples in these rounds, even if they take longer."""
 CUT_EVERY = 16
-"""Groups of samples after which one is cut short."""
+"""Number of groups of samples after which a sample is cut short."""
 RELOADED, LOADS = 3, 4
-"""The round in whose middle the program is loaded again, and cycles that this takes for each word of it."""
+"""Round in which the program is loaded again, and cycles that this takes per word of the program."""
 
 
 class Packet(NamedTuple):
-    """A packet on the stream with its expected answer.
-
-    end: the end that the answer belongs to; NONE if no answer comes. words, answer: all words except the tag. flagged:
-    a value overflows. bad: a number is NaN or does not fit. reference: float64 numbers.
-    """
+    """A packet on the stream with its expected answer."""
 
     end: int
+    """End that the answer belongs to; NONE if no answer comes."""
     words: Words
+    """All words except the tag."""
     answer: Words
+    """All words of the answer except the tag."""
     flagged: bool = False
+    """Whether a value overflows."""
     bad: bool = False
+    """Whether a number is NaN or does not fit."""
     reference: npt.NDArray[np.float64] | None = None
+    """Float64 outputs."""
 
 
 Group = list[Packet]
-"""Samples between which nothing but a cut one comes."""
+"""Samples that follow each other without an interruption other than a cut sample."""
 
 
 # numbers in words
 
 
 class Entered(NamedTuple):
-    """Numbers of samples as a core has them. words: on its stream, (samples, numbers) by port. integers: by port,
-    (samples,) of each number. bad: the samples, (samples,), of which one is none or does not fit."""
+    """Samples as a core receives them."""
 
     words: dict[str, Words]
+    """Words on the stream, (samples, numbers) by port."""
     integers: dict[str, list[Integers]]
+    """Integers (samples,) of each number, by port."""
     bad: Flags
+    """Samples with a number that is NaN or does not fit, (samples,)."""
 
 
 def entered(design: DesignRecord[ProgramBody], arrays: Arrays, formats: Mapping[str, Sequence[Format]]) -> Entered:
-    """arrays: (samples, ...) by port. formats: of a port's numbers."""
+    """Return samples as a core receives them.
+
+    Args:
+        design: Record of the program.
+        arrays: Values (samples, ...) by port.
+        formats: Formats of a port's numbers, by port.
+    """
     words, integers = {}, {}
     bad = np.zeros(len(next(iter(arrays.values()))), np.bool_)
     for name, array in arrays.items():
@@ -87,7 +97,7 @@ def entered(design: DesignRecord[ProgramBody], arrays: Arrays, formats: Mapping[
 
 
 def results(design: DesignRecord[ProgramBody], integers: Sequence[Integers], formats: Sequence[Format]) -> Words:
-    """The bits of integers that leave, (samples, numbers), as integers or as float32."""
+    """Return the bits of results, (samples, numbers), as integers or as float32."""
     if design.body.stream_words == FIXED:
         return np.stack(integers, axis=1).astype(np.int64).astype(np.uint32)
     return np.stack([to_floating(each, fmt, BINARY32) for each, fmt in zip(integers, formats, strict=True)], axis=1)
@@ -103,8 +113,15 @@ def put(words: Words, codec: Codec, stream: Stream, name: str, bits: Words) -> N
 def streamed_vectors(
     design: DesignRecord[ProgramBody], loading: Words, groups: list[Group], few: int, seed: int = SEED
 ) -> Vectors:
-    """Vectors of groups of samples, and of what loads the program before and among them. design: with its shell.
-    loading: what loads it, (messages, 2). few: samples of the rounds that every simulator runs, about."""
+    """Return the vectors of groups of samples, with the packets that load the program before and between them.
+
+    Args:
+        design: Record with its shell.
+        loading: Messages that load the program, (messages, 2).
+        groups: Groups of samples.
+        few: Approximate number of samples in the rounds that every simulator runs.
+        seed: Seed of the draw.
+    """
     (subject,) = subjects(in_its_shell(design), [])
     streamed, bounds = _streamed(subject, loading, groups, few)
     return _vectors(design, subject, streamed, bounds, int(loading[-1, 1]), seed)
@@ -114,13 +131,13 @@ def streamed_vectors(
 
 
 def _parts(end: int, loading: Words, answer: int) -> Group:
-    """A program in parts. answer: to the last one; a core has no program before that."""
+    """Return the packets that load a program. answer: answer to the last packet; earlier ones are answered 0."""
     rows = packets(loading)
     return [Packet(end, row, np.array([answer * (k == len(rows) - 1)], np.uint32)) for k, row in enumerate(rows)]
 
 
 def _reloaded(end: int, loading: Words) -> Group:
-    """A damaged program, one for another core, whose checksum is right, and the program again."""
+    """Return a damaged program, one for another core with a correct checksum, and the program again."""
     damaged, foreign = loading.copy(), loading[[0, -1]]
     damaged[len(loading) // 2, 1] ^= 1
     foreign[0, 1] ^= 1
@@ -129,8 +146,10 @@ def _reloaded(end: int, loading: Words) -> Group:
 
 
 def _streamed(subject: Subject, loading: Words, groups: list[Group], few: int) -> tuple[list[Packet], Ints]:
-    """All packets in their order, and how many there are until the end of each round. few: samples of the first
-    ROUNDS rounds, about."""
+    """Return all packets in order, and their number until the end of each round.
+
+    few: approximate number of samples in the first ROUNDS rounds.
+    """
     parts, cut = len(subject.names) - 1, subject.silent_beats
     axi = subject.design.axi
     assert axi is not None
@@ -160,6 +179,7 @@ def _streamed(subject: Subject, loading: Words, groups: list[Group], few: int) -
 def _vectors(
     design: DesignRecord[ProgramBody], subject: Subject, streamed: list[Packet], bounds: Ints, crc: int, seed: int
 ) -> Vectors:
+    """Return the vectors of packets."""
     axi, shell = subject.design.axi, design.body.shell
     assert axi is not None
     assert shell is not None
@@ -196,7 +216,7 @@ def _vectors(
 
 
 def _beats(words: Words, lanes: int, last: bool) -> Words:
-    """A packet in beats, (beats, words of a beat and one whose lowest bit is TLAST)."""
+    """Return a packet in beats, (beats, words of a beat and one whose lowest bit is TLAST)."""
     padded = np.concatenate([words, np.zeros(-len(words) % lanes, np.uint32)]).reshape(-1, lanes)
     ends = np.zeros((len(padded), 1), np.uint32)
     ends[-1] = last
@@ -204,7 +224,7 @@ def _beats(words: Words, lanes: int, last: bool) -> Words:
 
 
 def _masks(design: DesignRecord[ProgramBody], subject: Subject) -> Words:
-    """Return masks with ones at the result bits of each function; shorter results end with words without meaning."""
+    """Return masks with ones at the result bits of each function; shorter results end with undefined words."""
     axi = subject.design.axi
     assert axi is not None
     masks = np.zeros((len(subject.names), subject.longest_result, axi.lanes + 1), np.uint32)

@@ -1,4 +1,4 @@
-"""The vectors of a program's bench: samples of random states, and the results that the integers give."""
+"""Vectors for the bench of a program: samples of random states, and the results of the integer model."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ from dynagate.integrators.step import CARRY
 from dynagate.robot import Robot
 
 BUSY = 1_000_000
-"""Cycles for which samples keep a core busy, at most."""
+"""Largest number of cycles for which samples keep a core busy."""
 FORWARD = "forward_dynamics"
-"""Whose states a motion begins with."""
+"""Function whose sampled states are the initial states of motions."""
 PIECES = (1, 2, 1)
-"""Samples of trajectories, in turn."""
+"""Number of samples in which each trajectory is sent, used cyclically."""
 
 Columns = dict[str, Words]
 """Words of ports, (batch, numbers)."""
 Functions = Sequence[Formatted]
+"""Formatted steps of each function."""
 
 
 def program_vectors(
@@ -58,8 +59,16 @@ def program_vectors(
     count: int = SAMPLES,
     seed: int = SEED,
 ) -> Vectors:
-    """design: with its shell. loading: what loads the program, (messages, 2). functions: what it computes, on states of
-    the region. count: of samples, at most."""
+    """Return the vectors for the bench of a program.
+
+    Args:
+        design: Record with its shell.
+        loading: Messages that load the program, (messages, 2).
+        functions: Formatted steps of each function.
+        region: Operating region of the states.
+        count: Largest number of samples.
+        seed: Seed of the draw.
+    """
     assert design.body.shell is not None
     iterations = 1 if design.body.loop is None else design.body.loop.turns
     cycles = max(iterations * design.body.period, design.input.words + design.output.words)
@@ -74,7 +83,7 @@ def program_vectors(
 def _of_functions(
     design: DesignRecord[ProgramBody], functions: Functions, region: Region, count: int, seed: int
 ) -> list[Group]:
-    """Samples of all functions in random order."""
+    """Return samples of all functions in random order."""
     each: list[Group] = []
     for k, formatted in enumerate(graph for each in functions for graph in each.graphs()):
         own = design.of_function(design.functions[k]) if design.functions else design
@@ -85,7 +94,7 @@ def _of_functions(
 def _of_function(
     design: DesignRecord[ProgramBody], end: int, formatted: FormattedGraph, region: Region, count: int, seed: int
 ) -> Iterator[Packet]:
-    """Draw samples with one state each, or with several."""
+    """Yield samples of one function, with one state each or several."""
     graph, beside, kept = formatted.graph, design.body.samples_per_run, kept_in_limits(formatted.graph)
 
     def draw(n: int, own: int, kind: Kind) -> Arrays:
@@ -122,7 +131,7 @@ def _of_function(
 def _strange(
     design: DesignRecord[ProgramBody], states: Arrays, kept: Collection[str], seed: int
 ) -> tuple[Arrays, Flags]:
-    """On streams of floats, replace a number of some samples by NaN or infinity, and return which samples these are."""
+    """Replace a number of some samples by NaN or infinity, on float streams, and return which samples."""
     names = [name for name in states if name not in kept]
     count = len(next(iter(states.values())))
     if design.body.stream_words == FIXED or not names:
@@ -140,25 +149,26 @@ def _formats(formatted: FormattedGraph) -> dict[str, list[Format]]:
 
 
 def _by_node(formatted: FormattedGraph, integers: Mapping[str, Sequence[Integers]]) -> dict[int, Integers]:
-    """Integers of a graph's inputs."""
+    """Return the integers of a graph's inputs, by node."""
     ports = formatted.graph.inputs
     return {i: x for p in ports if p.name in integers for i, x in zip(p.nodes, integers[p.name], strict=True)}
 
 
 class _Iterations(NamedTuple):
-    """Trajectories of a program.
-
-    begin: words of the initial states. inputs, results: columns of each step. overflow: where a step overflowed,
-    (batch, steps). bad: where an input is NaN or does not fit, (batch, steps). reference: float64 outputs, (batch,
-    steps, numbers), NaN where unknown.
-    """
+    """Trajectories of a program."""
 
     begin: Columns
+    """Words of the initial states."""
     inputs: list[Columns]
+    """Words of the inputs of each step."""
     results: list[Columns]
+    """Words of the results of each step."""
     overflow: Flags
+    """Steps that overflowed, (batch, steps)."""
     bad: Flags
+    """Steps with an input that is NaN or does not fit, (batch, steps)."""
     reference: npt.NDArray[np.float64]
+    """Float64 outputs, (batch, steps, numbers), NaN if unknown."""
 
 
 def _of_iterations(
@@ -168,7 +178,7 @@ def _of_iterations(
     count: int,
     seed: int,
 ) -> list[Group]:
-    """Trajectories of PIECES samples, as many at a time as there are cores, since each goes on with its own."""
+    """Return trajectories in samples of PIECES, one trajectory per core at a time."""
     assert design.body.loop is not None
     assert design.body.shell is not None
     loop, cores = design.body.loop, design.body.shell.cores
@@ -188,6 +198,7 @@ def _of_iterations(
 
 
 def _starts(formatted: Formatted, region: Region, count: int, seed: int) -> tuple[Arrays, Flags]:
+    """Return the initial states of trajectories, and which lie in the region."""
     if formatted.as_graph is None:
         kept = {"q"} if region.robot.quaternions() else set[str]()  # as of `kept_in_limits`
         return of_all_kinds(lambda n, own, kind: region.sample(FORWARD, n, own, kind=kind), kept, count, seed)
@@ -198,7 +209,9 @@ def _starts(formatted: Formatted, region: Region, count: int, seed: int) -> tupl
 def _graph_iterations(
     formatted: FormattedGraph, each: Arrays, design: DesignRecord[ProgramBody], robot: Robot
 ) -> _Iterations:
-    """each: (batch, iterations, ...), of the states those of the first iteration count."""
+    """Compute trajectories of a graph of one step. each: inputs (batch, steps, ...); of states only the first step
+    counts.
+    """
     graph, carried, formats = formatted.graph, set(CARRY.values()), _formats(formatted)
     longest = next(iter(each.values())).shape[1]
     begun = entered(design, {name: x[:, 0] for name, x in each.items() if name in carried}, formats)
@@ -233,6 +246,7 @@ def _graph_iterations(
 def _loop_iterations(
     formatted: FormattedLoop, each: Arrays, design: DesignRecord[ProgramBody], robot: Robot
 ) -> _Iterations:
+    """Compute trajectories of a loop of one step."""
     motion = ChipMotion.of(robot, AlgorithmOptions.of_record(design.options), design.body.core["word"])
     formats = {port.name: formatted.input_formats(port.name) for port in formatted.inputs}
     begun = entered(design, motion.begun(each["q"][:, 0], each["qd"][:, 0]), formats)
@@ -268,20 +282,20 @@ ITERATIONS: Mapping[str, Callable[[Any, Arrays, DesignRecord[ProgramBody], Robot
         SCAN: refused("a program", "a graph or a loop"),
     },
 )
-"""The iterations of trajectories of each kind of step, from the states and torques of all iterations."""
+"""Functions that compute trajectories for each kind of step, from the states and inputs of all steps."""
 
 
 def iteration_results(
     design: DesignRecord[ProgramBody], loop: LoopTrajectories, inputs: Mapping[str, Sequence[Integers]]
 ) -> Columns:
-    """The words of an iteration's results."""
+    """Return the words of a step's results."""
     values, _ = loop.advance(inputs)
     ports = (port.name for port in design.output.ports)
     return {name: results(design, [x.value for x in values[name]], [x.format for x in values[name]]) for name in ports}
 
 
 def _bad(begun: Entered, rows: Sequence[Entered]) -> Flags:
-    """(batch, iterations); states belong to the first iteration."""
+    """Return the steps with bad inputs, (batch, steps). States belong to the first step."""
     bad = np.stack([row.bad for row in rows], axis=1)
     bad[:, 0] |= begun.bad
     return bad
@@ -290,7 +304,7 @@ def _bad(begun: Entered, rows: Sequence[Entered]) -> Flags:
 def _piece(
     design: DesignRecord[ProgramBody], iterations: _Iterations, i: int, piece: int, known: bool, late: Flags
 ) -> Packet:
-    """A sample of trajectory i."""
+    """Return one sample with steps of trajectory i."""
     assert design.body.loop is not None
     loop = design.body.loop
     source, sink = design.wire.input, design.wire.output

@@ -1,6 +1,7 @@
-"""The vectors of a ring, bare and in its shell: steps of trajectories, and the results that the integers give.
+"""Vectors for the bench of a ring, bare and in its shell: steps of trajectories, and the results of the integer model.
 
-The first rounds show every step, then every third; in the last ones the trajectories end where a register says.
+The first rounds show the results of every step, the next ones of every third step; in the last rounds a register ends
+the trajectories.
 """
 
 from __future__ import annotations
@@ -26,39 +27,49 @@ from dynagate.hw.vectors.subject import ACCELERATOR, ROLLOUT
 from dynagate.hw.vectors.wire import STRANGE, StreamModel, kept_bytes, with_keep
 
 LONGEST, ALIKE = 8, 5
-"""Steps of a trajectory at most, and of those that a register ends."""
+"""Number of steps of the trajectories that a register ends."""
 
 
 class StreamedPart(NamedTuple):
-    """Trajectories of steps. rounds: in which they are streamed. every, steps: what the registers say."""
+    """Rounds with the same register settings."""
 
     rounds: range
+    """The rounds."""
     every: int
+    """Value of the register `every`."""
     steps: int
+    """Value of the register `steps`."""
 
 
 PARTS = (StreamedPart(range(9), 0, 0), StreamedPart(range(9, 13), 3, 0), StreamedPart(range(13, ROUNDS), 0, ALIKE))
+"""Register settings of all rounds."""
 
 
 class StreamedSteps(NamedTuple):
-    """Steps in the order in which they enter. columns: integers of the inputs by their place, (steps,). commands,
-    bad: of each, (steps,). values: integers of the results by their place. by_scope: where they overflowed. flagged:
-    where they or a step before did, or had an input that does not fit. shown: which have a result. words: on AXI
-    streams, if there are such. reference: float64 outputs."""
+    """Steps in the order in which they enter the ring; arrays are (steps,)."""
 
     columns: dict[int, Integers]
+    """Integers of the inputs, by index of the field."""
     commands: Ints
+    """Commands of the steps."""
     bad: Flags
+    """Steps with an input that does not fit."""
     values: dict[int, Integers]
+    """Integers of the results, by index of the field."""
     by_scope: Flags
+    """Passes that overflowed, (steps, scopes)."""
     flagged: Flags
+    """Steps that overflowed, or that follow such a step or one with a bad input."""
     shown: Flags
+    """Steps whose results are sent."""
     words: Words | None
+    """Words on AXI streams, if there are any."""
     reference: Rows
+    """Float64 outputs."""
 
 
 def ring_vectors(built: BuiltDatapath, count: int, seed: int) -> dict[str, Vectors]:
-    """This many steps, for the ring and for the shell around it."""
+    """Return the vectors of this many steps, for the ring and for the shell around it."""
     wire = None if built.design.axi is None else StreamModel(built.design, built.formatted)
     sizes = _sizes(count)
     parts = [_part(built, wire, part, size, seed + k) for k, (part, size) in enumerate(zip(PARTS, sizes, strict=True))]
@@ -74,14 +85,14 @@ def ring_vectors(built: BuiltDatapath, count: int, seed: int) -> dict[str, Vecto
 
 
 def _sizes(count: int) -> list[int]:
-    """Steps of each part, those of the last one a multiple of ALIKE."""
+    """Return the number of steps of each part; that of the last part is a multiple of ALIKE."""
     last = max(round(count * len(PARTS[2].rounds) / ROUNDS / ALIKE), 2) * ALIKE
     second = round(count * len(PARTS[1].rounds) / ROUNDS)
     return [max(count - second - last, LONGEST), max(second, LONGEST), last]
 
 
 def _joined(parts: Sequence[StreamedSteps]) -> StreamedSteps:
-    """The steps of one part after the other."""
+    """Return the steps of all parts in sequence."""
 
     def one(name: str) -> Any:
         first, *others = (getattr(part, name) for part in parts)
@@ -95,7 +106,7 @@ def _joined(parts: Sequence[StreamedSteps]) -> StreamedSteps:
 
 
 def _part(built: BuiltDatapath, wire: StreamModel | None, part: StreamedPart, size: int, seed: int) -> StreamedSteps:
-    """Steps of trajectories of random lengths, or of those that a register ends."""
+    """Return steps of trajectories of random lengths, or of trajectories that a register ends."""
     assert built.design.body.ring is not None
     steps = _lengths(part, size, seed)
     longest, batch = int(steps.max()), len(steps)
@@ -128,7 +139,7 @@ def _part(built: BuiltDatapath, wire: StreamModel | None, part: StreamedPart, si
 
 
 def _lengths(part: StreamedPart, size: int, seed: int) -> Ints:
-    """Steps of each trajectory, this many in all."""
+    """Return the number of steps of each trajectory; their sum is `size`."""
     if part.steps:
         return np.full(size // part.steps, part.steps)
     drawn = np.random.default_rng(seed).integers(1, LONGEST + 1, size)
@@ -140,8 +151,9 @@ def _lengths(part: StreamedPart, size: int, seed: int) -> Ints:
 def _integers(
     built: BuiltDatapath, wire: StreamModel | None, states: Arrays, at: Ints, commands: Ints, seed: int
 ) -> tuple[dict[int, Integers], Flags, Words | None]:
-    """Return the integers of the inputs by node for all steps of all trajectories, where they do not fit, and the
-    words of streamed ones. at: indices of the streamed steps.
+    """Return the integers of the inputs by node, which of them do not fit, and the words of streamed steps.
+
+    at: indices of the streamed steps.
     """
     graph = built.graph
     if wire is None:
@@ -160,8 +172,9 @@ def _integers(
 def _evaluated(
     built: BuiltDatapath, integers: Mapping[int, Integers], bad: Flags, carry: Mapping[str, str]
 ) -> tuple[list[FeedbackStep], Flags]:
-    """The steps of all trajectories, those after a trajectory's end too, and which have an input that does not fit,
-    (trajectories, steps), there or before."""
+    """Compute the steps of all trajectories, and which follow or have an input that does not fit, (trajectories,
+    steps).
+    """
     batch, longest = bad.shape
     carried = {i for port in built.graph.inputs if port.name in carry.values() for i in port.nodes}
     each = {i: value.reshape(batch, longest) for i, value in integers.items()}
@@ -173,7 +186,7 @@ def _evaluated(
 def _reference(
     built: BuiltDatapath, states: Arrays, shape: tuple[int, int], carry: Mapping[str, str], beyond: Flags
 ) -> list[npt.NDArray[np.float64] | None]:
-    """The outputs of all steps in float64."""
+    """Return the outputs of all steps in float64."""
     batch, longest = shape
     each = {name: value.reshape(batch, longest, *value.shape[1:]) for name, value in states.items()}
     state = {name: value[:, 0] for name, value in each.items()}
@@ -190,7 +203,7 @@ def _reference(
 
 
 def _bare(built: BuiltDatapath, part: StreamedSteps, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
-    """Payloads of the steps, and of their results."""
+    """Return the vectors of the bare ring."""
     design = ring_design(built.design)
     fields = len(built.graph.input_nodes)
     signed = tags - ((tags >> 31) << 32)
@@ -210,12 +223,14 @@ def _bare(built: BuiltDatapath, part: StreamedSteps, last: Flags, tags: Ints, bo
 
 
 def _ends(part: StreamedSteps) -> Ints:
+    """Return the end of each step's result."""
     return np.where(part.shown, 0, NONE)
 
 
 def _shelled(
     built: BuiltDatapath, wire: StreamModel, part: StreamedSteps, last: Flags, tags: Ints, bounds: Ints
 ) -> Vectors:
+    """Return the vectors of the ring in its shell."""
     assert part.words is not None
     axi = wire.axi
     place = {i: k for k, i in enumerate(built.graph.result_nodes)}

@@ -1,4 +1,4 @@
-"""The rounds in which a bench streams its samples: first single samples, then all pairs of patterns of both sides."""
+"""Rounds of a bench: first single samples, then all pairs of pause patterns on both streams."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import numpy as np
 import numpy.typing as npt
 
 PATTERNS = 4
-"""Number of pause patterns on either side: none, rare, mostly pauses, bursts."""
+"""Number of pause patterns on each stream: none, rare, mostly pauses, bursts."""
 ROUNDS = 1 + PATTERNS * PATTERNS
-"""With the first one, in which samples follow singly. A bench of a slow design has as many again behind them, with more
-samples; FEW of `verify.sh` stops before these."""
+"""Number of rounds, with the first one, whose samples follow singly.
+
+The bench of a slow design has as many rounds again, with more samples; FEW of `verify.sh` stops before them.
+"""
 ALONE = 40
-"""Samples of the first round, each of which enters when nothing is under way; an eighth of all where that is fewer."""
+"""Largest number of samples in the first round, each of which enters an idle module; at most an eighth of all samples.
+"""
 NONE = 0xFFFFFFFF
-"""In place of a sample's function: no result of it comes."""
+"""Number in place of a sample's function if the sample has no result."""
 
 
 def bounds(groups: Sequence[int], shares: Sequence[int] | None = None) -> npt.NDArray[np.int64]:
     """Return the number of samples until the end of each round, so that a round has samples of one group only.
 
-    groups: sizes of consecutive groups. shares: rounds of each group; by default about the same number. The first round
-    belongs to the first group.
+    Args:
+        groups: Sizes of consecutive groups.
+        shares: Number of rounds of each group; by default nearly equal. The first round belongs to the first group.
     """
     count = len(groups)
     shares = shares or [ROUNDS // count + (k < ROUNDS % count) for k in range(count)]

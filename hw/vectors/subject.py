@@ -1,4 +1,4 @@
-"""Properties of a design's module that its benches need: streams in beats, and latencies of results."""
+"""Properties of a module that its bench needs: beats of samples and results, and latencies."""
 
 from __future__ import annotations
 
@@ -16,82 +16,96 @@ from dynagate.design.words import FLOAT32, beats
 from dynagate.hw.processor.isa.shape import Core
 
 DATAPATH, ROLLOUT, ACCELERATOR = "datapath", "rollout", "accelerator"
+"""Names of modules with benches."""
 PARTS = "parts of a program"
-"""In place of a function's name."""
+"""Name in place of a function for packets with parts of a program."""
 PART_WORDS = 1 + 2 * 32
-"""Words of a part of a program without its tag: a head, and the messages that the host sends in one packet."""
+"""Words of a packet with parts of a program, without its tag: a head and 32 messages of two words."""
 ANSWER = 8
-"""Cycles from the last word of a part to its answer's first word."""
+"""Cycles from the last word of such a packet to the first word of its answer."""
 FEW_TURNS = 2
-"""Iterations of each loop of a core's program in the time for which a bench watches that no result comes."""
+"""Iterations of each loop for which a bench waits to see that no further result comes."""
 TO_RESULT = 2
-"""Cycles from the one in which a result and its overflow bits are there until the output stream offers it."""
+"""Cycles from a result with its overflow bits until the output stream offers it."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A module with a bench. names: of functions, an end each; of a core's module also of the parts of a program, whose
-    answers are the last end. in_bits, out_bits: of a beat, TLAST on top where there is one. in_beats: of a sample of
-    each end. out_beats: of its result. latencies: at least this many cycles of an idle module from the edge that takes
-    the first beat to the edge that sees the first beat of the result, of each end. slacks: at most this many more.
-    silent_beats: of a sample of which no result comes."""
+    """A module with a bench."""
 
     design: DesignRecord
     module: str
+    """Name of the module."""
     names: tuple[str, ...]
+    """Name of each end: a function, and for cores also the parts of a program, whose end is last."""
     in_bits: int
+    """Bits of an input beat, with TLAST as the highest bit if the stream has it."""
     out_bits: int
+    """Bits of an output beat."""
     in_beats: tuple[int, ...]
+    """Beats of a sample, by end."""
     out_beats: tuple[int, ...]
+    """Beats of a result, by end."""
     latencies: tuple[int, ...]
+    """Smallest latency in cycles of an idle module, by end: from accepting the first beat to seeing the result's first
+    beat.
+    """
     slacks: tuple[int, ...]
+    """Cycles by which the largest latency exceeds the smallest, by end."""
     silent_beats: int
+    """Beats of a sample that has no result."""
 
     @property
     def folder(self) -> str:
-        """The folder of the module's bench inside the design's folder."""
+        """Return the folder of the module's bench inside the design's folder."""
         return bench_folder(self.design, self.module)
 
     @property
     def loads(self) -> bool:
-        """Whether a program is loaded before the first sample: the module is a processor's cores."""
+        """Return whether a program is loaded before the first sample."""
         return self.design.is_loaded
 
     @property
     def most(self) -> tuple[int, ...]:
-        """Largest latency of a single sample in cycles, by end."""
+        """Return the largest latency of a single sample in cycles, by end."""
         return tuple(low + slack for low, slack in zip(self.latencies, self.slacks, strict=True))
 
     @property
     def longest(self) -> int:
-        """The longest latency of all ends."""
+        """Return the largest latency of all ends in cycles."""
         return max(self.most)
 
     @property
     def quiet(self) -> int:
-        """Cycles in which nothing may come once nothing is under way. What would come later still is found in the next
-        round: a core's loops, which end by a tolerance, may take many iterations, and hardly ever do."""
+        """Return the cycles in which nothing may arrive once nothing is under way.
+
+        A later result is found in the next round. The loops of a core may take many iterations, and hardly ever do.
+        """
         return min(self.longest, FEW_TURNS * min(self.latencies)) if self.loads else self.longest
 
     @property
     def longest_result(self) -> int:
-        """Beats."""
+        """Return the beats of the longest result."""
         return max(self.out_beats)
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """Passes whose overflow bits are in a result, from the bit `overflow` up; none where streams are AXI."""
+        """Return the passes whose overflow bits are in a result; none on AXI streams."""
         return () if self.module == ACCELERATOR else self.design.output.scopes
 
     @property
     def tops(self) -> tuple[str, ...]:
-        """The modules that it is made of, itself first: those with Verilog files of their own."""
+        """Return the modules with Verilog files of their own that the module consists of, itself first."""
         return self.design.modules[self.design.modules.index(self.module) :: -1]
 
 
 def subjects(design: DesignRecord, late: Sequence[int]) -> list[Subject]:
-    """The modules of a design that have benches. late: of each function, the cycles by which overflow bits follow
-    their values."""
+    """Return the modules of a design that have benches.
+
+    Args:
+        design: Record of the design.
+        late: Cycles by which overflow bits follow the values, for each function.
+    """
     return [_subject(design, module, late) for module in design.modules]
 
 
@@ -152,5 +166,5 @@ def beat_bits(axi: AxiStreams) -> Sides[int]:
 
 
 def cut_beats(axi: AxiStreams) -> int:
-    """Beats until TLAST of a sample that it cuts short; 0 where a sample has one beat."""
+    """Return the beats of a sample that TLAST cuts short; 0 if a sample has one beat."""
     return axi.beats.input // 2

@@ -17,22 +17,34 @@ from dynagate.hw.vectors.rounds import NONE, ROUNDS
 from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH, ROLLOUT, Subject, subjects
 
 Template = Callable[[str], str]
+"""Function from a template's name to its text."""
 FULL_OF_CORES = 8
-"""Cycles after which a beat that waits for cores waits for space, and not for the pause between packets."""
+"""Cycles after which a waiting beat means that cores are full, and not the pause between packets."""
 _WORD = re.compile(r"\W", flags=re.ASCII)
 
 
 class VectorCounts(NamedTuple):
-    """How many samples, operations on registers, beats of samples and rounds the vectors have."""
+    """Number of entries in each file of vectors."""
 
     samples: int
+    """Number of samples."""
     operations: int
+    """Number of register accesses."""
     beats: int
+    """Number of input beats."""
     rounds: int
+    """Number of rounds."""
 
 
 def values(subject: Subject, late: Sequence[int], counts: VectorCounts, template: Template) -> dict[str, str]:
-    """Texts by what stands for them. template: the text of one by its file's name."""
+    """Return the text for each placeholder of the templates.
+
+    Args:
+        subject: Module of the bench.
+        late: Cycles by which overflow bits follow the values, for each function.
+        counts: Number of entries in the files of vectors.
+        template: Function from a template's name to its text.
+    """
     design, longest = subject.design, subject.longest
     plain = {
         "module": subject.module,
@@ -71,35 +83,38 @@ def values(subject: Subject, late: Sequence[int], counts: VectorCounts, template
 
 
 def _needed(design: DesignRecord) -> int:
-    """Bytes of a sample's last beat until the end of its tag."""
+    """Return the bytes of a sample's last beat up to the end of its tag."""
     return 0 if design.axi is None else WORD // 8 * (design.axi.words.input % design.axi.lanes + 1)
 
 
 def _reset_round(subject: Subject) -> int:
-    """The round before which a bench resets the module in mid-stream: of cores the one after that which loads their
-    program, which a reset keeps."""
+    """Return the round before which a bench resets the module in mid-stream.
+
+    For cores, it follows the round that loads their program, which a reset keeps.
+    """
     return int(subject.loads)
 
 
 def _up(subject: Subject) -> str:
-    """From the bench's folder to the design's."""
+    """Return the path from the bench's folder to the design's."""
     return "../" * (1 + subject.folder.count("/"))
 
 
 def _others(subject: Subject) -> str:
-    """The benches inside of this one's folder."""
+    """Return the benches in folders inside this bench's folder."""
     first, *others = subject.design.modules
     return " ".join(name for name in others if subject.module == first)
 
 
 def _latencies_text(subject: Subject) -> str:
+    """Return the latencies of all ends as text."""
     each = zip(subject.latencies, subject.most, strict=True)
     spans = [f"{low}" if low == most else f"{low} to {most}" for low, most in each]
     return ", ".join(f"{span} ({word(name)})" for span, name in zip(spans, subject.names, strict=True))
 
 
 def _modules_table(design: DesignRecord, late: Sequence[int]) -> str:
-    """A row for each module with a bench."""
+    """Return a table row for each module with a bench."""
     rows = []
     for each in subjects(design, late):
         place = "." if each.module == design.modules[0] else f"`{each.module}`"
@@ -194,7 +209,7 @@ def _identity(design: DesignRecord) -> list[str]:
 
 
 def _end(subject: Subject) -> str:
-    """Which function's a result is, in Verilog."""
+    """Return the Verilog expression for the function of a result."""
     sink = subject.design.output
     low = sink.overflow + len(sink.scopes)
     if subject.loads:
@@ -207,8 +222,9 @@ def _end(subject: Subject) -> str:
 
 
 def _unusable(subject: Subject) -> tuple[list[str], list[str]]:
-    """Return the declarations and initial statements that recognize an unusable result on an AXI stream: a number is
-    NaN, or a bit behind the integers or behind a core's results is 1.
+    """Return the declarations and initial statements that recognize an unusable result on an AXI stream.
+
+    Such a result has a NaN, or a 1 in the bit after the integers or after a core's results.
     """
     design = subject.design
     axi = design.axi
@@ -305,11 +321,12 @@ def _of_beats(subject: Subject) -> dict[str, str]:
 
 
 def _lengths_differ(subject: Subject) -> bool:
-    """Whether results on the module's streams may differ in length, as those of several functions of a datapath do."""
+    """Return whether results on the module's streams may differ in length, as for several functions of a datapath."""
     return len(subject.names) > 1 and not subject.loads
 
 
 def _tlast_rule(subject: Subject) -> str:
+    """Return the rule on TLAST of results."""
     axi = subject.design.axi
     if subject.module != ACCELERATOR or axi is None or _lengths_differ(subject):
         return ""
@@ -338,5 +355,5 @@ def _payload_rule(subject: Subject) -> str:
 
 
 def word(name: str) -> str:
-    """A name as it may stand in Verilog's strings."""
+    """Return a name with only characters that Verilog strings accept."""
     return _WORD.sub("_", name)

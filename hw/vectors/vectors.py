@@ -1,7 +1,7 @@
-"""The vectors of a design's benches: samples of random states, the results that the integers give, the float reference.
+"""Vectors for the benches of a design: random samples, the results of the integer model, and float64 references.
 
-States come from the region, from its limits and from near rest. A part lies far outside, so that values overflow: what
-hardware makes of them is defined too, by the same integers.
+States come from the region, from its limits and from near rest. Some lie far outside, so that values overflow: the
+integer model defines the results of the hardware for them, too.
 """
 
 from __future__ import annotations
@@ -28,18 +28,22 @@ from dynagate.hw.vectors.wire import Sent, StreamModel
 
 
 class ExpectedResults(NamedTuple):
-    """Expected results of samples.
-
-    values: integers by the index of the number among the output fields; numbers that a function's results lack are
-    absent or 0. by_scope: (samples, scopes of the output stream), where a pass overflowed.
-    """
+    """Expected results of samples."""
 
     values: dict[int, Integers]
+    """Integers by index of the output field; fields that a function's results lack are absent or 0."""
     by_scope: Flags
+    """Passes that overflowed, (samples, scopes of the output stream)."""
 
 
 def vectors(built: BuiltDatapath, count: int = SAMPLES, seed: int = SEED) -> dict[str, Vectors]:
-    """This many samples of a design, the same ones for the same seed, by the module whose bench streams them."""
+    """Return the vectors of a design, by the module whose bench streams them.
+
+    Args:
+        built: The design.
+        count: Number of samples.
+        seed: Seed of the draw; equal seeds give equal samples.
+    """
     states, inside = drawn_states(built, count, seed)
     modules = built.design.modules
     is_bare = ACCELERATOR not in modules or built.design.body.ring is not None
@@ -50,6 +54,7 @@ def vectors(built: BuiltDatapath, count: int = SAMPLES, seed: int = SEED) -> dic
 
 
 def _of_datapath(built: BuiltDatapath, states: Arrays, inside: Flags) -> dict[str, Vectors]:
+    """Return the vectors of a datapath without a shell."""
     ends = _ends(built, states)
     integers = quantize_inputs(built.formatted, states)
     reference = _reference(built, states, ends, inside)
@@ -83,7 +88,7 @@ def _of_both(built: BuiltDatapath, states: Arrays, inside: Flags, seed: int) -> 
 
 
 class _Samples(NamedTuple):
-    """Samples for a datapath and its shell, without faults."""
+    """Samples for a datapath and its shell, none of them broken."""
 
     ends: Ints
     """The function of each sample, (samples,)."""
@@ -98,9 +103,9 @@ class _Samples(NamedTuple):
 
 
 def _shelled(built: BuiltDatapath, wire: StreamModel, samples: _Samples, seed: int) -> tuple[Vectors, Counted]:
-    """Return the vectors of a shell without operations, and what its counters show after all samples.
+    """Return the vectors of a shell without register accesses, and the expected counts after all samples.
 
-    On the AXI streams samples of one function follow each other, so that results keep their order.
+    On the AXI streams, samples of one function follow each other, so that results keep their order.
     """
     axi, count = wire.axi, len(samples.ends)
     order = np.argsort(samples.ends, kind="stable")
@@ -131,7 +136,7 @@ def _shelled(built: BuiltDatapath, wire: StreamModel, samples: _Samples, seed: i
 
 
 def _recomputed(built: BuiltDatapath, samples: _Samples, order: Ints, sent: Sent, which: Ints) -> ExpectedResults:
-    """Return the results in the order of the stream. which: places of samples whose integers differ."""
+    """Return the results in the order of the stream. which: indices of samples whose integers differ."""
     results = ExpectedResults({k: x[order] for k, x in samples.results.values.items()}, samples.results.by_scope[order])
     nodes = built.graph.input_nodes
     integers = {nodes[k]: value[which] for k, value in sent.integers.items()}
@@ -152,7 +157,7 @@ def _received(
     tags: Ints,
     last: Flags,
 ) -> Words:
-    """Return results in beats. ends: the function of each."""
+    """Return results in beats. ends: index of the function of each."""
     place = {i: k for k, i in enumerate(built.graph.result_nodes)}
     longest = wire.axi.beats.output
     beats = np.zeros((len(ends), longest, wire.axi.lanes + 1), np.uint32)
@@ -167,7 +172,7 @@ def _received(
 
 
 def end_beats(built: BuiltDatapath, end: int) -> int:
-    """Beats of a function's results on AXI streams."""
+    """Return the beats of a function's results on AXI streams."""
     functions = built.design.functions
     axi = built.design.of_function(functions[end]).axi if functions else built.design.axi
     assert axi is not None
@@ -185,7 +190,7 @@ def _beat_masks(built: BuiltDatapath, wire: StreamModel) -> Words:
 
 
 def _numbers(built: BuiltDatapath, states: Arrays) -> npt.NDArray[np.float64]:
-    """The numbers of samples, (samples, numbers), in the order of the graph's inputs."""
+    """Return the numbers of samples, (samples, numbers), in the order of the graph's inputs."""
     count = len(next(iter(states.values())))
     return np.concatenate([states[port.name].reshape(count, -1) for port in built.graph.inputs], axis=1)
 
@@ -214,7 +219,13 @@ def _ends(built: BuiltDatapath, states: Arrays) -> Ints:
 
 
 def results_of(built: BuiltDatapath, integers: Mapping[int, Integers], ends: Ints) -> ExpectedResults:
-    """Compute the results of samples. integers: of the inputs, by node."""
+    """Compute the results of samples.
+
+    Args:
+        built: The design.
+        integers: Integers of the inputs, by node.
+        ends: Index of each sample's function.
+    """
     sink, graph, count = built.design.output, built.graph, len(ends)
     place = {i: k for k, i in enumerate(graph.result_nodes)}
     parts = parts_of(graph.name)
@@ -254,6 +265,7 @@ def _masks(built: BuiltDatapath) -> Words:
 
 
 def _reference(built: BuiltDatapath, states: Arrays, ends: Ints, inside: Flags) -> Rows:
+    """Return the float64 outputs of samples inside the region."""
     graph, parts = built.graph, parts_of(built.graph.name)
     rows: Rows = [None] * len(ends)
     for end in range(len(built.hardware.plan.deliveries)):

@@ -1,4 +1,6 @@
-"""Samples and results as they lie in the beats of AXI streams, worked out without the hardware and without the host."""
+"""An independent model of AXI streams: samples and results in beats, computed without the hardware and the host
+code.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 
 STRANGE = 40
-"""One sample out of this many has a NaN or an infinity on AXI streams of floats."""
+"""One of this many samples has a NaN or an infinity on float streams."""
 
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -30,7 +32,7 @@ class Sent(NamedTuple):
     words: Words
     """Words of the samples without their tags, (samples, words)."""
     integers: dict[int, Integers]
-    """Integers of each number, (samples,), by the place of the number in a sample."""
+    """Integers (samples,) of each number, by its index in a sample."""
     unfit: Flags
     """Numbers that are NaN or infinite, or that do not fit their format, (samples, numbers)."""
 
@@ -41,7 +43,7 @@ class Sent(NamedTuple):
 
 
 class StreamModel:
-    """The streams of a design with a shell. fields: formats of a sample's numbers, a step's command among them."""
+    """The streams of a design with a shell. `plain` lists the numbers of a sample that are no commands."""
 
     def __init__(self, design: DesignRecord[DatapathBody], formatted: FormattedGraph) -> None:
         assert design.axi is not None
@@ -54,8 +56,15 @@ class StreamModel:
         self.plain = [k for k, name in enumerate(streamed) if name != CODE.name]  # numbers that are no commands
 
     def with_strange(self, numbers: npt.NDArray[np.float64], seed: int) -> tuple[npt.NDArray[np.float64], Flags]:
-        """Samples, (samples, fields), one in STRANGE of which has a number that is none where streams carry floats, and
-        which ones they are."""
+        """Replace a number of some samples by NaN or infinity, on float streams.
+
+        Args:
+            numbers: Samples, (samples, fields).
+            seed: Seed of the draw.
+
+        Returns:
+            The samples, and which of them were changed.
+        """
         if self.axi.word == FIXED:
             return numbers, np.zeros(len(numbers), np.bool_)
         return with_strange(numbers, self.plain, seed)
@@ -82,8 +91,13 @@ class StreamModel:
         return Sent(words, {k: c.value for k, c in enumerate(converted)}, unfit)
 
     def received(self, fields: Sequence[int], values: Mapping[int, Integers], unusable: Flags) -> Words:
-        """The words of results, (results, words). fields: places of their numbers among the output fields. values: by
-        place. unusable: which results, (results,), are flagged."""
+        """Return the words of results, (results, words).
+
+        Args:
+            fields: Index of each number among the output fields.
+            values: Integers by index of the output field.
+            unusable: Results that are marked as unusable, (results,).
+        """
         own = [self.design.output.fields[k] for k in fields]
         codec = result_codec(own, self.axi.word)
         words = codec.zeros(len(unusable))
@@ -99,8 +113,14 @@ class StreamModel:
         return words
 
     def beats(self, words: Words, tags: Ints, last: Flags, beats: int) -> Words:
-        """Return rows of words with their tags in beats: (rows, beats, words of a beat and one whose lowest bit is
-        TLAST). last: the rows that end a batch. beats: the beats of a row."""
+        """Return words with their tags in beats: (rows, beats, words of a beat and one whose lowest bit is TLAST).
+
+        Args:
+            words: Words of each row, (rows, words).
+            tags: Tag of each row.
+            last: Rows that end a batch.
+            beats: Beats of a row.
+        """
         rows = np.zeros((len(words), beats * self.axi.lanes), np.uint32)
         rows[:, : words.shape[1]] = words
         rows[:, words.shape[1]] = tags
@@ -127,13 +147,13 @@ def with_keep(beats: Words, keep: Flags) -> Words:
 
 
 def kept_bytes(beats: int, width: int, needed: int, omits: Flags) -> Flags:
-    """Return TKEEP of whole samples, (samples, beats, bytes of a beat).
+    """Return TKEEP of complete samples, (samples, beats, bytes of a beat).
 
     Args:
         beats: Beats of a sample.
         width: Bits of a beat.
         needed: Bytes of the last beat up to the end of the tag.
-        omits: Samples, (samples,), that omit the bytes behind their tag.
+        omits: Samples, (samples,), that omit the bytes after their tag.
     """
     keep = np.ones((len(omits), beats, width // 8), np.bool_)
     keep[omits, -1, needed:] = False
@@ -143,8 +163,16 @@ def kept_bytes(beats: int, width: int, needed: int, omits: Flags) -> Flags:
 def with_strange(
     numbers: npt.NDArray[np.float64], plain: Sequence[int], seed: int
 ) -> tuple[npt.NDArray[np.float64], Flags]:
-    """Samples, (samples, numbers), one in STRANGE of which has a number that is none, and which ones they are. plain:
-    the numbers that may become one."""
+    """Replace a number of some samples by NaN, an infinity or a value that is too large.
+
+    Args:
+        numbers: Samples, (samples, numbers).
+        plain: Numbers of a sample that may be replaced.
+        seed: Seed of the draw.
+
+    Returns:
+        The samples, and which of them were changed.
+    """
     strange, random = np.zeros(len(numbers), np.bool_), np.random.default_rng(seed)
     numbers = numbers.copy()
     for k in range(STRANGE // 2, len(numbers), STRANGE):

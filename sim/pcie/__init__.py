@@ -1,1 +1,1 @@
-"""A model of the PCIe card: its link, registers and DMA, and the benches of both."""
+"""A model of a PCIe card: its link, registers and DMA engine, and their benches."""

@@ -1,6 +1,6 @@
-"""cocotb benches of an accelerator behind a PCIe link: samples from host memory by DMA, and results back into it.
+"""cocotb benches of an accelerator behind a PCIe link: samples from host memory by DMA, and results back to it.
 
-The vectors hold the cases (`sim.pcie.link.LinkCase`); each is a test of its own and appends what it measured, a line of
+The vectors hold the cases (`sim.pcie.link.LinkCase`). Each case is a test, which appends its measurements as a line of
 JSON.
 """
 
@@ -26,10 +26,13 @@ from dynagate.sim.pcie.host import PORT_NS, Buffer, DescriptorRing, DmaDriver, H
 from dynagate.sim.pcie.link import CLOCK_NS, CaseResult, LinkCase, case_of
 
 DATA = vectors()
+"""Vectors and options of the bench."""
 CASES = [case_of(content) for content in json.loads(str(DATA["cases"]))]
+"""Cases to run."""
 SKID = 16
-"""Beats that the DMA's side of each stream holds."""
+"""Number of beats that the DMA's side of each stream can hold."""
 PATIENCE_NS = 200_000
+"""Simulated time in ns without a completion after which a test fails."""
 
 
 class PcieBench:
@@ -76,7 +79,7 @@ class PcieBench:
         return bench
 
     def frame(self, rows: Any, side: str) -> bytes:
-        """Samples as they lie in the beats of a stream."""
+        """Return samples as bytes in the beats of a stream."""
         padded = np.zeros((len(rows), getattr(self.axi.beats, side) * self.axi.width // 32), dtype="<u4")
         padded[:, : rows.shape[1]] = rows
         return padded.tobytes()
@@ -105,7 +108,7 @@ class PcieBench:
 
 
 class QueuedBatches:
-    """Batches of samples queued at once: their buffers and rings. skip: the first sample, of those that there are."""
+    """Batches of samples that are queued at once: their buffers and rings. skip: index of the first sample."""
 
     def __init__(self, bench: PcieBench, skip: int = 0) -> None:
         case, inputs, outputs = bench.case, DATA["inputs"], DATA["outputs"]
@@ -135,7 +138,7 @@ class QueuedBatches:
         return [await self.ring_doorbells(), *await self.bench.driver.finish(self.output, PATIENCE_NS)]
 
     def check(self) -> None:
-        """Every result is the integer executor's, in its place, and packets end where batches do."""
+        """Check that every result equals the integer model's, in its place, and that packets end where batches do."""
         for k, (buffer, expected) in enumerate(zip(self.results, self.expected, strict=True)):
             assert buffer.content() == expected, f"batch {k} of {len(self.expected)} differs"
         pieces = [length for buffer in self.results for _, length in buffer.addresses]
@@ -144,7 +147,12 @@ class QueuedBatches:
 
 
 def steady(times: list[float], batch: int) -> float:
-    """Samples a second between completions at these times in ns, without the first and the last quarter of them."""
+    """Return the samples per second between completions, without the first and the last quarter of the completions.
+
+    Args:
+        times: Time of each completion in ns.
+        batch: Samples per completion.
+    """
     edge = len(times) // 4
     first, last = edge, len(times) - 1 - edge
     return (last - first) * batch / (times[last] - times[first]) * 1e9 if last > first else 0.0

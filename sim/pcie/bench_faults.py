@@ -1,5 +1,8 @@
-"""cocotb benches of errors on the PCIe link and in the host: each has a name in the DMA's status, nothing wrong
-reaches the streams or the host's memory, and after a recovery the next batches come back."""
+"""cocotb benches of errors on the PCIe link and in the host.
+
+Each error sets a bit in the DMA's status. No wrong data reaches the streams or the host's memory, and after a recovery
+the next batches return correctly.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +29,26 @@ from dynagate.sim.pcie.dma import (
 from dynagate.sim.pcie.host import ABOVE
 
 CASE = CASES[0]
+"""Case that all tests use."""
 LAST = CASE.read_request - CASE.max_payload
 """Bytes left with the last completion of a read request."""
 LIST = CASE.batches * DESCRIPTOR.size
-"""Bytes of a list of descriptors, one a batch."""
+"""Bytes of a list of descriptors, one per batch."""
 FILLER = 0xEEEEEEEE
-"""Content of the host's buffers before results arrive."""
+"""Content of the host's result buffers before results arrive."""
 ERRORS = ~(DmaStatus.BUSY | DmaStatus.STOPPED)
+"""Status bits that report errors."""
 
 Fault = Callable[[PcieBench, QueuedBatches], None]
+"""Function that injects an error."""
 
 
 def spoilt(change: Callable[[Tlp], Tlp | None], left: int = 0) -> Fault:
-    """The first completion with this many bytes left to read is changed, or lost. By default it is one of data, with
-    another behind it."""
+    """Return a function that changes or drops one completion.
+
+    It is the first completion with `left` bytes to read. By default this is a completion with data that another one
+    follows.
+    """
 
     def inject(bench: PcieBench, transfer: QueuedBatches) -> None:
         waiting = True
@@ -57,26 +66,30 @@ def spoilt(change: Callable[[Tlp], Tlp | None], left: int = 0) -> Fault:
 
 
 def poisoned(tlp: Tlp) -> Tlp:
+    """Mark a completion as poisoned."""
     tlp.ep = True
     return tlp
 
 
 def of_another_place(tlp: Tlp) -> Tlp:
+    """Change the address of a completion."""
     tlp.lower_address ^= 0x40
     return tlp
 
 
 def for_nobody(tlp: Tlp) -> Tlp:
+    """Change the tag of a completion to one that no request has."""
     tlp.tag ^= 0x80
     return tlp
 
 
 def lost(tlp: Tlp) -> None:
+    """Drop a completion."""
     return None
 
 
 def late(bench: PcieBench, transfer: QueuedBatches) -> None:
-    """The last completion of a read comes when that has long timed out."""
+    """Delay the last completion of a read until after the read has timed out."""
 
     def delayed(tlp: Tlp) -> None:
         async def send() -> None:
@@ -89,15 +102,17 @@ def late(bench: PcieBench, transfer: QueuedBatches) -> None:
 
 
 def source_in_no_memory(bench: PcieBench, transfer: QueuedBatches) -> None:
+    """Let a descriptor read from an address without memory."""
     transfer.input.change(1, source=16 * ABOVE)
 
 
 def no_descriptor(bench: PcieBench, transfer: QueuedBatches) -> None:
+    """Overwrite a descriptor with zeros."""
     transfer.input.erase(1)
 
 
 def packet_cut(bench: PcieBench, transfer: QueuedBatches) -> None:
-    """The packet of the second batch ends a word before its last beat does."""
+    """End the packet of the second batch one word before the end of its last beat."""
     transfer.input.change(1, length=transfer.sources[1].addresses[0][1] - 4)
 
 
@@ -113,6 +128,7 @@ FAULTS: dict[str, tuple[Fault, DmaStatus]] = {
     "no descriptor": (no_descriptor, DmaStatus.WRONG_MAGIC),
     "packet cut": (packet_cut, DmaStatus.INVALID_LENGTH),
 }
+"""Each error and the status bit that it must set, by name."""
 
 
 @cocotb.test()
@@ -143,7 +159,7 @@ async def a_fault_has_a_name_and_an_end(dut: Any, fault: str) -> None:
 
 
 async def errors(bench: PcieBench) -> DmaStatus:
-    """Error bits of both channels."""
+    """Return the error bits of both channels."""
     return (await bench.driver.status(H2C) | await bench.driver.status(C2H)) & ERRORS
 
 
@@ -180,7 +196,7 @@ async def what_is_not_there_is_refused_while_samples_stream(dut: Any) -> None:
     running = cocotb.start_soon(transfer.run())
     for window, address in ((user, 4 * len(bench.axi.registers)), (dma, 0x44), (dma, SIZE - 4)):
         assert await answer(window, address) == "Unsuccessful completion", hex(address)
-    await user.write_dword(bench.axi.registers["status"].address, 1)  # posted: refused where nobody waits
+    await user.write_dword(bench.axi.registers["status"].address, 1)  # a posted write, refused unseen
     await running
     transfer.check()
     assert await dma.read_dword(CONFIGURATION + REFUSED) == 4

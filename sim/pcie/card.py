@@ -1,4 +1,4 @@
-"""A program: a simulated PCIe card for the process that started it, with its options as JSON (`sim.pcie.serve`)."""
+"""A program that simulates a PCIe card for the process that started it (`sim.pcie.serve`)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dynagate.sim.verilate import SHELL_PORTS, cocotb_program
 
 
 def main(settings: str) -> None:
-    """Runs until the other process closes the card, or ends."""
-    told = json.loads(settings)
-    folder = Path(told["folder"])
+    """Run until the other process closes the card, or ends. settings: options as JSON."""
+    options = json.loads(settings)
+    folder = Path(options["folder"])
     program = cocotb_program(folder / f"{SHELL_TOP}.v", SHELL_TOP, SHELL_PORTS, also=[folder / f"{TOP}.v"])
     with tempfile.TemporaryDirectory() as work:
         file = Path(work) / "vectors.npz"
         design = (folder / FILE).read_text(encoding="utf-8")
-        np.savez(file, design=design, seed=told["seed"], cases=json.dumps([told["case"]]))
+        np.savez(file, design=design, seed=options["seed"], cases=json.dumps([options["case"]]))
         variables = {
             "DYNAGATE_VECTORS": str(file),
-            "DYNAGATE_CARD": told["address"],
-            "DYNAGATE_SECONDS": str(told["seconds"]),
-            "DYNAGATE_SEED": str(told["seed"]),
+            "DYNAGATE_CARD": options["address"],
+            "DYNAGATE_SECONDS": str(options["seconds"]),
+            "DYNAGATE_SEED": str(options["seed"]),
         }
         run_module(program, "dynagate.sim.pcie.serve", variables)
 

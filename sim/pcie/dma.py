@@ -40,34 +40,47 @@ from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from dynagate.base.errors import Error
 
 BeatBus, Beat, BeatSource, BeatSink, BeatMonitor = define_stream("Beat", signals=["tdata", "tlast", "tvalid", "tready"])
-"""AXI4-Stream beat by beat. cocotbext-axi's own AxiStreamSource takes whole frames: a batch would have to lie complete
-in the DMA before its first beat."""
+"""AXI4-Stream by beats. cocotbext-axi's AxiStreamSource needs complete frames, so a batch could not begin before its
+end.
+"""
 
 USER, DMA = 0, 1
-"""BARs."""
+"""Numbers of the BARs: the accelerator's registers, and the DMA's."""
 SIZE = 1 << 16
-"""Bytes of each."""
+"""Bytes of each BAR."""
 H2C, C2H, CONFIGURATION, DESCRIPTORS = 0x0000, 0x1000, 0x3000, 0x4000
+"""Addresses in the DMA's BAR: channels, configuration, and descriptors."""
 CONTROL, STATUS, COMPLETED, WRITE_BACK = 0x04, 0x40, 0x48, 0x88
+"""Addresses of a channel's registers."""
 FIRST, ADJACENT = 0x80, 0x88
+"""Addresses of the registers for the first descriptor."""
 IDENTIFIER = 0x1FC00006
+"""Value of the identifier registers."""
 REFUSED = 0x04
+"""Address, in the configuration, of the count of refused accesses."""
 RUN = 1 << 0
+"""Control bit that starts a channel."""
 MAGIC, RESULT_MAGIC = 0xAD4B, 0x52B4
+"""Marks of a descriptor, and of the length that is written back for a result."""
 STOP, NOTIFY, LAST = 1 << 0, 1 << 1, 1 << 4
-"""Control bits of a descriptor: the last of the list, write the count back, the last of a packet."""
+"""Control bits of a descriptor: last of the list; write the count back; last of a packet."""
 WRITE_BACK_ERROR = 1 << 31
+"""Bit of the written count that reports an error."""
 TAGS = 64
+"""Number of tags: of read requests under way."""
 BUFFER = 32 * 1024
-"""Bytes of H2C that may be requested and not yet in the stream."""
+"""Bytes of H2C that may be requested and not yet sent to the stream."""
 TIMEOUT_NS = 10_000
-"""A read has timed out after this time in ns in which the link carried neither a request nor a completion. While it
-does, the answer may wait behind others: those of a full buffer take 32 µs of a link of 1 GB/s."""
+"""Time in ns without a request or completion on the link after which a read has timed out.
+
+While the link is busy, the completion may wait behind others: those of a full buffer take 32 µs at 1 GB/s.
+"""
 PAGE = 4096
+"""Bytes of a page of host memory."""
 
 
 class DmaStatus(enum.IntFlag):
-    """Bits of a channel's status, where XDMA has them; the time-out is ours."""
+    """Bits of a channel's status at XDMA's positions; the time-out bits are our own."""
 
     BUSY = 1 << 0
     STOPPED = 1 << 1
@@ -92,11 +105,11 @@ OF_DESCRIPTOR = {
     DmaStatus.READ_UNEXPECTED: DmaStatus.DESCRIPTOR_UNEXPECTED,
     DmaStatus.READ_TIMEOUT: DmaStatus.DESCRIPTOR_TIMEOUT,
 }
-"""The bit of a failed read where it was to bring descriptors."""
+"""Status bit of a failed read of descriptors, by the bit of a failed read of data."""
 
 
 class DmaError(Error, RuntimeError):
-    """A channel cannot go on; its status gets the bit."""
+    """A channel cannot continue; its status gets the bit."""
 
     def __init__(self, status: DmaStatus) -> None:
         super().__init__(status.name)
@@ -104,29 +117,41 @@ class DmaError(Error, RuntimeError):
 
 
 class AccessError(Error, RuntimeError):
-    """A BAR has nothing at that address, or the accelerator refused."""
+    """A BAR has no register at an address, or the accelerator refused the access."""
 
 
 DESCRIPTOR = struct.Struct("<IIQQQ")
+"""Binary layout of a descriptor."""
 
 
 class Descriptor(NamedTuple):
-    """source, destination: host addresses of data; for C2H, source is where length and mark are written back."""
+    """A descriptor of a transfer."""
 
     control: int
+    """Control bits."""
     adjacent: int
+    """Number of descriptors that follow it in the same page."""
     length: int
+    """Bytes of data."""
     source: int
+    """Host address of the data to read; for C2H, the address that length and mark are written back to."""
     destination: int
+    """Host address that data is written to."""
     next: int
+    """Host address of the next descriptor."""
 
     def packed(self) -> bytes:
+        """Return the bytes of the descriptor."""
         head = MAGIC << 16 | self.adjacent << 8 | self.control
         return DESCRIPTOR.pack(head, self.length, self.source, self.destination, self.next)
 
     @classmethod
     def unpacked(cls, data: bytes) -> Descriptor:
-        """Raises DmaError without the magic number, or if a length is not of whole words."""
+        """Return the descriptor in 32 bytes.
+
+        Raises:
+            DmaError: The mark is missing, or the length is not a number of 32-bit words.
+        """
         head, length, source, destination, following = DESCRIPTOR.unpack(data)
         if head >> 16 != MAGIC:
             raise DmaError(DmaStatus.WRONG_MAGIC)
@@ -136,8 +161,11 @@ class Descriptor(NamedTuple):
 
 
 class Read:
-    """A memory read request under way. data: what has arrived, in order of address. of, final: the descriptor that it
-    belongs to, and whether it is the last of it."""
+    """A memory read request under way.
+
+    data: bytes that have arrived, in the order of addresses. of, final: descriptor that the request belongs to, and
+    whether it is the last of it.
+    """
 
     def __init__(self, address: int, length: int, of: Descriptor | None = None, final: bool = True) -> None:
         self.address, self.length, self.of, self.final = address, length, of, final
@@ -148,7 +176,7 @@ class Read:
         self.activity: Activity | None = None
 
     def accept(self, completion: Tlp) -> None:
-        """After an error no data is kept, but the completions that still come are counted: the tag is theirs."""
+        """Handle a completion. After an error, data is dropped, but later completions with the same tag are counted."""
         error = self._error_of(completion)
         self.left = self.left - completion.length * 4 if completion.status == CplStatus.SC else 0
         self.error = self.error or error
@@ -157,6 +185,7 @@ class Read:
         self.progress.set()
 
     def _error_of(self, completion: Tlp) -> DmaStatus | None:
+        """Return the status bit of a failed completion; None if it is correct."""
         if completion.status != CplStatus.SC:
             return DmaStatus.READ_UNSUPPORTED if completion.status == CplStatus.UR else DmaStatus.READ_ABORTED
         if completion.ep:
@@ -168,10 +197,11 @@ class Read:
 
     @property
     def answered(self) -> bool:
+        """Return whether all completions have arrived."""
         return self.left <= 0
 
     async def more_than(self, count: int) -> bytes:
-        """Wait for data after the first `count` bytes and return it. Raises DmaError."""
+        """Wait for data after the first `count` bytes and return it. Raise DmaError if the read failed."""
         assert self.activity is not None, "a read that was not requested"
         while len(self.data) <= count:
             if self.error is not None:
@@ -186,7 +216,7 @@ class Read:
 
 
 class Activity:
-    """Carry the traffic of the card: queued reads, requests that leave, and completions that arrive."""
+    """Time of the latest traffic on the link, for time-outs."""
 
     def __init__(self) -> None:
         self.sending = False
@@ -196,15 +226,16 @@ class Activity:
         """Time of the latest request or completion, in steps of the simulation."""
 
     def note(self) -> None:
+        """Record a request or completion."""
         self.latest = get_sim_time("step")
 
     def time_left(self) -> int:
-        """Return the steps until a read without an answer has timed out, 0 or less if it has."""
+        """Return the simulation steps until a read without completion times out; 0 or less if it has."""
         return self.limit if self.sending else self.latest + self.limit - get_sim_time("step")
 
 
 class Room:
-    """Bytes of a buffer: reserved before they are requested, returned when they have left."""
+    """Free bytes of a buffer: reserved when they are requested, returned when the data has left."""
 
     def __init__(self, size: int) -> None:
         self.left = size
@@ -217,12 +248,15 @@ class Room:
         self.left -= count
 
     def give_back(self, count: int) -> None:
+        """Return bytes."""
         self.left += count
         self.change.set()
 
 
 class DmaEndpoint(MemoryEndpoint):
-    """The PCIe function. source, sink: a `BeatSource` and a `BeatSink`. lite: the master of the registers."""
+    """The PCIe function with both channels. source, sink: a `BeatSource` and a `BeatSink`. lite: manager of the
+    registers.
+    """
 
     def __init__(self, source: Any, sink: Any, lite: AxiLiteMaster) -> None:
         super().__init__()
@@ -242,14 +276,16 @@ class DmaEndpoint(MemoryEndpoint):
 
     @property
     def max_payload(self) -> int:
+        """Return the largest payload in bytes."""
         return 128 << self.pcie_cap.max_payload_size
 
     @property
     def max_read_request(self) -> int:
+        """Return the largest read request in bytes."""
         return 128 << self.pcie_cap.max_read_request_size
 
     async def request(self, read: Read) -> Read:
-        """Send the request of a read, which must not cross a page. Its tag is free again once it is answered."""
+        """Send a read request, which must not cross a page. Its tag is free again after its last completion."""
         tlp = Tlp()
         tlp.fmt_type = TlpType.MEM_READ_64 if read.address >> 32 else TlpType.MEM_READ
         tlp.requester_id = self.pcie_id
@@ -262,7 +298,7 @@ class DmaEndpoint(MemoryEndpoint):
         return read
 
     async def write(self, address: int, data: bytes) -> None:
-        """Send a memory write, which must not cross a page nor exceed the largest payload."""
+        """Send a memory write, which must not cross a page or exceed the largest payload."""
         tlp = Tlp()
         tlp.fmt_type = TlpType.MEM_WRITE_64 if address >> 32 else TlpType.MEM_WRITE
         tlp.requester_id = self.pcie_id
@@ -270,7 +306,7 @@ class DmaEndpoint(MemoryEndpoint):
         await self.outbox.put(tlp)
 
     async def _send(self) -> None:
-        """The one sender of requests: a channel that is stopped loses none half sent."""
+        """Send queued requests, one after the other, so that stopping a channel never cuts a request."""
         while True:
             tlp = await self.outbox.get()
             self.activity.sending = True
@@ -294,7 +330,7 @@ class DmaEndpoint(MemoryEndpoint):
             self.release_tag(tlp.tag)
 
     async def _serve(self) -> None:
-        """Accesses of the BARs, one after the other; completions of our own reads do not wait for them."""
+        """Answer accesses of the BARs, one after the other. Completions of our own reads do not wait for them."""
         while True:
             tlp = await self.accesses.get()
             try:
@@ -338,9 +374,10 @@ class DmaEndpoint(MemoryEndpoint):
 
 
 class Channel(ABC):
-    """One direction of the DMA: descriptors are fetched ahead, and the subclass moves the data of each."""
+    """One direction of the DMA. Descriptors are fetched ahead; subclasses move the data."""
 
     target = 0
+    """Number of the channel in the identifier register: 0 for H2C, 1 for C2H."""
 
     def __init__(self, endpoint: DmaEndpoint, stream: Any) -> None:
         self.endpoint, self.stream = endpoint, stream
@@ -352,6 +389,7 @@ class Channel(ABC):
         self.tasks: list[Task[None]] = []
 
     def registers(self) -> dict[int, int]:
+        """Return the values of the channel's registers, by address."""
         return {
             0: IDENTIFIER | self.target << 16 | 1 << 15,
             CONTROL: self.running,
@@ -360,7 +398,7 @@ class Channel(ABC):
         }
 
     def write_address(self, register: int, value: int, *, of_descriptors: bool) -> bool:
-        """Whether there is such a register."""
+        """Write a register that holds an address. Return whether there is such a register."""
         if of_descriptors and register == ADJACENT:
             self.addresses["adjacent"] = value
             return True
@@ -373,7 +411,7 @@ class Channel(ABC):
         return True
 
     def control(self, value: int) -> None:
-        """Run, with counts and status from 0, or stop and drop the beats that wait in the DMA."""
+        """Start with counts and status cleared, or stop and drop the beats that wait in the DMA."""
         self._halt()
         if not value & RUN:
             self.discard()
@@ -399,12 +437,13 @@ class Channel(ABC):
             self.fail(error.status)
 
     def fail(self, status: DmaStatus) -> None:
-        """Stop at once, and tell the host why."""
+        """Stop immediately and report an error to the host."""
         self._halt()
         self.status |= status
         cocotb.start_soon(self._write_count(WRITE_BACK_ERROR))
 
     def _halt(self) -> None:
+        """Cancel the channel's tasks."""
         for task in self.tasks:
             if task is not current_task() and not task.done():
                 task.cancel()
@@ -445,8 +484,10 @@ class Channel(ABC):
 
 
 class ToCard(Channel):
-    """H2C: read requests go ahead of the stream by as much as the buffer holds; completions come in any order of their
-    tags and leave in the order of addresses."""
+    """The H2C channel: read requests run ahead of the stream by up to BUFFER bytes.
+
+    Completions arrive in any order of their tags, and leave in the order of addresses.
+    """
 
     target = 0
 
@@ -485,7 +526,7 @@ class ToCard(Channel):
                 await self.complete(read.of)
 
     async def _offer(self, data: bytes, ends: bool) -> bytes:
-        """Put whole beats on the stream, and return what is left. ends: a packet ends with the last of them."""
+        """Send complete beats to the stream, and return the remaining bytes. ends: the last beat ends a packet."""
         if ends and len(data) % self.beat:
             raise DmaError(DmaStatus.INVALID_LENGTH)
         whole = len(data) - len(data) % self.beat
@@ -497,7 +538,7 @@ class ToCard(Channel):
 
 
 class FromCard(Channel):
-    """C2H: a packet of the stream fills descriptors, and ends the one in which it ends."""
+    """The C2H channel: a packet of the stream fills descriptors, and ends the descriptor in which it ends."""
 
     target = 1
 

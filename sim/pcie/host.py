@@ -38,22 +38,26 @@ from dynagate.sim.pcie.dma import (
 )
 
 LATENCY_NS = (300, 600)
-"""From a read request at the root complex until its completions set out: an assumption, evenly spread."""
+"""Assumed range of the time in ns from a read request at the root complex to its completions, evenly distributed."""
 PORT_NS = 50
-"""From the transaction layer to the wire, at either end: an assumption."""
+"""Assumed time in ns from the transaction layer to the wire, at either end."""
 ABOVE = 1 << 32
 """Address of the first buffer: above 4 GiB, as on most 64-bit hosts, so that requests have long headers."""
 ADJACENT_MOST = 15
+"""Largest number of adjacent descriptors that a descriptor announces."""
 RINGS = 64
-"""Rings of one size before the memory of the first is used again. A late write of the card then reaches no ring in
-use, and cocotbext-axi, which searches all memory at each access, has little to search.
+"""Number of rings of one size before the memory of the first is used again.
+
+A late write of the card then reaches no ring in use, and cocotbext-axi, which searches all memory at each access, has
+little to search.
 """
 
 
 class Host(RootComplex):
-    """A root complex whose memory answers each read after a time of its own, so that completions overtake each other.
+    """A root complex whose memory answers each read after a random time, so that completions overtake each other.
 
-    spoil: takes every completion with data before it is sent, to change it, or to drop it by returning None.
+    The attribute `spoil` is a function that receives every completion with data before it is sent. It may change it, or
+    return None to drop it.
     """
 
     def __init__(self, seed: int, *, max_payload: int, read_request: int, split: bool) -> None:
@@ -71,7 +75,7 @@ class Host(RootComplex):
         self.rings: defaultdict[int, deque[Any]] = defaultdict(deque)
 
     def memory_of_ring(self, size: int) -> Any:
-        """A region of this many bytes."""
+        """Return a memory region of this many bytes."""
         kept = self.rings[size]
         if len(kept) < RINGS:
             kept.appendleft(self.above.alloc_region(size))
@@ -108,7 +112,7 @@ class Host(RootComplex):
 
 
 class Buffer:
-    """Host memory whose pages are scattered, as those of a user's array. offset: bytes into the first page."""
+    """Host memory with scattered pages, like a user's array. offset: bytes into the first page."""
 
     def __init__(self, host: Host, size: int, offset: int = 0) -> None:
         region = host.above.alloc_region(-(-(offset + size) // PAGE) * PAGE)
@@ -123,17 +127,22 @@ class Buffer:
         self.addresses = [(base + place, length) for place, length in self.pieces]
 
     def fill(self, data: bytes) -> None:
+        """Write data to the buffer."""
         low = 0
         for place, length in self.pieces:
             self.memory[place : place + length] = data[low : low + length]
             low += length
 
     def content(self) -> bytes:
+        """Return the data in the buffer."""
         return b"".join(bytes(self.memory[place : place + length]) for place, length in self.pieces)
 
 
 class DescriptorRing:
-    """The descriptors of one channel and what it writes back. parts: for each transfer its pieces of host memory."""
+    """Descriptors of one channel, and the memory that the channel writes back to.
+
+    parts: for each transfer, address and length of its pieces of host memory.
+    """
 
     def __init__(self, host: Host, channel: int, parts: Sequence[Sequence[tuple[int, int]]]) -> None:
         self.channel = channel
@@ -155,7 +164,7 @@ class DescriptorRing:
                 k += 1
 
     def _ends_of(self, k: int, address: int) -> tuple[int, int]:
-        """Source and destination of the k-th descriptor, for memory at this address."""
+        """Return source and destination of the k-th descriptor, for data at this address."""
         return (address, 0) if self.channel == H2C else (self.base + self.results + 8 * k, address)
 
     def adjacent(self, k: int) -> int:
@@ -170,21 +179,21 @@ class DescriptorRing:
         return slice(DESCRIPTOR.size * k, DESCRIPTOR.size * (k + 1))
 
     def change(self, k: int, **fields: int) -> None:
-        """Give fields of the k-th descriptor other values."""
+        """Change fields of the k-th descriptor."""
         self._put(k, Descriptor.unpacked(self.region.mem[self._place(k)])._replace(**fields))
 
     def erase(self, k: int) -> None:
-        """Put zeros in the place of the k-th descriptor."""
+        """Overwrite the k-th descriptor with zeros."""
         self.region.mem[self._place(k)] = bytes(DESCRIPTOR.size)
 
     @property
     def count(self) -> int:
-        """The count that the device has written."""
+        """Return the number of completed descriptors that the device has written."""
         return self._written & ~WRITE_BACK_ERROR
 
     @property
     def failed(self) -> bool:
-        """Whether the device has written that the channel stopped by an error."""
+        """Return whether the device has reported that the channel stopped with an error."""
         return bool(self._written & WRITE_BACK_ERROR)
 
     @property
@@ -192,7 +201,9 @@ class DescriptorRing:
         return int.from_bytes(self.region.mem[self.count_place : self.count_place + 4], "little")
 
     def received(self) -> int | None:
-        """Bytes that C2H has written, once a packet has ended or all descriptors are full; None until then."""
+        """Return the bytes that C2H has written, once a packet has ended or all descriptors are full; None until
+        then.
+        """
         total = 0
         for k in range(self.ends[-1]):
             place = self.results + 8 * k
@@ -217,7 +228,7 @@ class DescriptorRing:
 
 
 class DmaDriver:
-    """The two BARs of the device, once `host.enumerate` has found it."""
+    """Accesses to the two BARs of the device, after `host.enumerate` has found it."""
 
     def __init__(self, host: Host, function: Any) -> None:
         self.host, self.function = host, function
@@ -237,7 +248,7 @@ class DmaDriver:
         await self.dma.write_dword(descriptors + ADJACENT, ring.adjacent(0))
 
     async def run(self, ring: DescriptorRing) -> None:
-        """The doorbell."""
+        """Start a channel: ring its doorbell."""
         await self.dma.write_dword(ring.channel + CONTROL, RUN)
 
     async def stop(self, channel: int) -> None:
@@ -250,7 +261,7 @@ class DmaDriver:
         return await self.dma.read_dword(channel + COMPLETED)
 
     async def finish(self, ring: DescriptorRing, timeout_ns: float) -> list[float]:
-        """Wait for every transfer of the ring: the times in ns at which the host saw each complete."""
+        """Wait for all transfers of a ring. Return the time in ns at which the host saw each one complete."""
         times: list[float] = []
         while len(times) < len(ring.ends):
             self.host.written.clear()

@@ -1,21 +1,24 @@
-"""A cocotb test that is a PCIe card for another process: the host's memory, the driver's part in the kernel, the card.
+"""A cocotb test that simulates a PCIe card for another process: host memory, the kernel's part of the driver, and the
+card.
 
-Requests come over a socket, as the system's calls of the driver `xdma` (dma_ip_drivers, libxdma.c and cdev_sgdma.c):
+Requests arrive over a socket. They correspond to the system calls of the driver `xdma` (dma_ip_drivers, libxdma.c and
+cdev_sgdma.c):
 
-=======  ============================================================================================
-write    bytes to the card as one packet: descriptors of a page each, TLAST with the last; whether another write follows
-read     at most this many bytes, up to TLAST: descriptors of a page each, each says what came into it; whether another
-         read follows
-pread    a register of the user BAR
-pwrite   the same
-moved    how many requests the device has made on the link until now, reads and writes
+=======  ==============================================================================================
+write    send bytes to the card as one packet: descriptors of a page each, TLAST with the last;
+         and whether another write follows
+read     receive at most this many bytes, up to TLAST: descriptors of a page each, which report the
+         bytes received; and whether another read follows
+pread    read a register of the user BAR
+pwrite   write a register of the user BAR
+moved    number of requests, reads and writes, that the device has sent on the link
 times    clock cycles of the first doorbell and of the last result
-spoil    the chance that a completion with data is poisoned, of another place, or comes too late
-close    ends the simulation
-=======  ============================================================================================
+spoil    set the chance that a completion with data is poisoned, misplaced or late
+close    end the simulation
+=======  ==============================================================================================
 
-Simulated time stands still while nothing is under way, and between transfers that follow each other, so that cycles do
-not count how long the other process takes.
+Simulated time stops while nothing is under way, and between consecutive transfers. Cycles therefore do not include the
+time that the other process takes.
 """
 
 from __future__ import annotations
@@ -37,20 +40,25 @@ from dynagate.sim.pcie.host import Buffer, DescriptorRing
 from dynagate.sim.pcie.link import CLOCK_NS
 
 POLL_NS = 100
-"""Simulated nanoseconds between two polls of the socket and of the host's memory."""
+"""Simulated time in ns between two polls of the socket and of the host's memory."""
 LATE_NS = round(1.2 * TIMEOUT_NS)
+"""Simulated delay in ns of a late completion."""
 QUIET_NS = 2 * TIMEOUT_NS
-"""Without a request on the link: what is under way waits for the other process."""
+"""Simulated time in ns without a request on the link after which transfers wait for the other process."""
 IDLE_NS = 1_000
-"""Behind the last answer: nothing is under way."""
+"""Simulated time in ns after the last answer until the card counts as idle."""
 NAP_S = 0.01
+"""Real time in s between polls of the socket while simulated time stops."""
 TURN_S = 0.05
-"""The other process has to begin the transfer that follows, in no simulated time."""
+"""Real time in s in which the other process has to begin the transfer that follows."""
 KINDS = ("poisoned", "misplaced", "poisoned", "misplaced", "late")
+"""Ways to spoil a completion, with repetitions for their probability."""
 
 
 class Card:
-    """The driver's part in the kernel. seconds: without a request on the link, after which a transfer is given up."""
+    """The kernel's part of the driver. seconds: real time without a request on the link after which a transfer is
+    cancelled.
+    """
 
     def __init__(self, bench: PcieBench, connection: Connection, seconds: float, seed: int) -> None:
         self.bench, self.connection, self.seconds = bench, connection, seconds
@@ -59,10 +67,11 @@ class Card:
         bench.host.spoil = self._spoil
         self.buffers: dict[tuple[int, int], Buffer] = {}
         self.begun = self.ended = 0.0
-        self.awaited: set[str] = set()  # transfers that follow those that have ended
+        self.awaited: set[str] = set()  # transfers that are announced and have not begun
         self.answering = 0  # requests
 
     def _spoil(self, tlp: Tlp) -> Tlp | None:
+        """Change, drop or delay a completion with the chance that the other process has set."""
         if tlp is self.late or self.random.random() >= self.chance:
             return tlp
         self.faults += 1
@@ -77,12 +86,13 @@ class Card:
         return tlp
 
     async def _send_late(self, tlp: Tlp) -> None:
-        """Until it comes its tag stays taken."""
+        """Send a completion late. Its tag remains in use until then."""
         await Timer(LATE_NS, "ns")
         self.late = tlp  # which is spoilt enough
         await self.bench.host.send(tlp)
 
     def buffer(self, channel: int, size: int) -> Buffer:
+        """Return the host buffer of a channel for this many bytes."""
         key = (channel, size)
         if key not in self.buffers:
             self.buffers[key] = Buffer(self.bench.host, size)
@@ -118,7 +128,7 @@ class Card:
         return buffer.content()[:count]
 
     async def _run(self, ring: DescriptorRing) -> int:
-        """Bytes that have gone, up to the end of a packet. Raises OSError: the channel stopped by an error, or nothing
+        """Return the bytes transferred, up to the end of a packet. Raise OSError if the channel stopped or nothing
         came in time."""
         driver, host = self.bench.driver, self.bench.host
         await driver.prepare(ring)
@@ -147,11 +157,11 @@ class Card:
         return len(data)
 
     async def moved(self) -> int:
-        """Requests of the device on the link until now."""
+        """Return the number of requests that the device has sent on the link."""
         return self.bench.host.requests
 
     async def spoil(self, chance: float) -> int:
-        """How many completions were spoilt until now."""
+        """Return the number of completions that were spoilt."""
         self.chance = chance
         return self.faults
 

@@ -1,6 +1,7 @@
-"""Print what an accelerator does behind simulated PCIe links: `python -m dynagate.sim.pcie.table [ROBOT [FUNCTION]]`.
+"""Print the rates of an accelerator behind simulated PCIe links: `python -m dynagate.sim.pcie.table [ROBOT
+[FUNCTION]]`.
 
-Every rate and time is of the simulation: its clock, latencies and link are assumptions that the table names.
+Rates and times are simulated: the clock, latencies and links are assumptions, which the table lists.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ from dynagate.sim.pcie.link import (
 )
 
 LINKS = {PcieRate(1, 8): 128, PcieRate(3, 8): 256, PcieRate(3, 16): 256}
-"""The largest payload in bytes that a host usually sets, by link. The first link is the paper's."""
+"""Largest payload in bytes that a host usually sets, by link. The first link is the one in the paper."""
 DESIGNS = ((128, 8), (512, 8), (512, 1))
-"""Bits of the streams and initiation interval."""
+"""Bits of the streams and initiation interval in cycles of each design."""
 BATCH, BATCHES = 256, 64
+"""Samples per transfer, and number of transfers."""
 WORD = 20
+"""Word length in bits."""
 
 
 HEADINGS = (
@@ -50,9 +53,11 @@ HEADINGS = (
     "a sample, µs",
     "a register, µs",
 )
+"""Headings of the table."""
 
 
 def main(arguments: Sequence[str]) -> None:
+    """Print the table for the robot and function in the arguments."""
     robot, function = [*arguments, *("two_joint_arm", "forward_dynamics")[len(arguments) :]]
     print(f"{robot}, {function}: {BATCHES} batches of {BATCH} queued behind one doorbell. Simulated time. Assumed:")
     print(f"a clock of {1000 // CLOCK_NS} MHz, host memory that answers in {LATENCY_NS[0]} to {LATENCY_NS[1]} ns,")
@@ -68,6 +73,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def rows(built: Design[Pipeline], function: str, width: int) -> list[str]:
+    """Return the rows of one design, one for each link."""
     cases = []
     for link, payload in LINKS.items():
         streaming = LinkCase(link, max_payload=payload, batch=BATCH, batches=BATCHES)
@@ -79,6 +85,7 @@ def rows(built: Design[Pipeline], function: str, width: int) -> list[str]:
 def row(
     built: Design[Pipeline], width: int, case: LinkCase, streaming: CaseResult, batch: CaseResult, sample: CaseResult
 ) -> str:
+    """Return a row of the table."""
     sizes = bytes_of(built)
     link, datapath = link_rate(case, *sizes), datapath_rate(built)
     cells = [

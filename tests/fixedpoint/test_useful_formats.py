@@ -81,7 +81,7 @@ def test_the_datasheet_of_a_word_has_errors(options: dict[str, int], tmp_path: P
 def test_sampled_errors_are_those_of_the_device(tmp_path: Path) -> None:
     design = dynagate.build(ARM, "inverse_dynamics", ii=8, word=16, folder=tmp_path)
     errors = sampled_errors(design.formatted, design.region)
-    states = design.region.sample("inverse_dynamics", STATES, 20)
+    states = design.region.sample("inverse_dynamics", STATES, 53)
     with dynagate.open(design, device="fixed") as integers, dynagate.open(design, device="numpy") as floats:
         got, expected = integers(**states), floats(**states)
     worst = np.abs(got.tau - expected.tau)[~got.overflow].max()

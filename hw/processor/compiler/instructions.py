@@ -1,4 +1,5 @@
-"""Compile graphs to instructions: multiply-adds r = round((± a b ± (c << up)) >> down), and functions of one operand.
+"""Compile graphs to instructions: multiply-adds r = round((± a b ± (c << up)) >> down), and functions of one
+operand.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ SUM = "multiply_add"
 
 
 class ProgramError(Error, ValueError):
-    """No program computes the graph, or the core does not hold the program; the text says by how much it is too large.
+    """No program computes the graph, or the core does not hold the program; the text says by how much it is too
+    large.
     """
 
 
@@ -247,7 +249,8 @@ class Instructions:
         return frozenset(read)
 
     def rank(self, node: int) -> int:
-        """Return the order of an input: 0 for the start, 1 for inputs that all steps share, 2 for inputs of each step.
+        """Return the order of an input: 0 for the start, 1 for inputs that all steps share, 2 for inputs of each
+        step.
         """
         return 0 if node == self.start else 1 + (node in self.per_turn)
 

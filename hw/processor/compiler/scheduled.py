@@ -76,7 +76,8 @@ class ProgramSchedule:
 
     @cached_property
     def period(self) -> int:
-        """Return the cycles from a sample, or a step, to the next; the smallest number if a loop ends by a tolerance.
+        """Return the cycles from a sample, or a step, to the next; the smallest number if a loop ends by a
+        tolerance.
         """
         return min(map(self.fewest_of, range(len(self.instructions.interfaces))))
 
@@ -143,7 +144,8 @@ class ProgramSchedule:
 
     @cached_property
     def cycles(self) -> int:
-        """Return the cycles from the first program word to the last result; the fewest if a loop ends by a tolerance.
+        """Return the cycles from the first program word to the last result; the fewest if a loop ends by a
+        tolerance.
         """
         return self.cycles_of(0)
 

@@ -53,18 +53,24 @@ KIND_SHIFT, REGION_SHIFT = 28, 24
 REGISTERS = ("period", "inputs", "ahead", "length", "fixed", "turns")
 """Registers in order; the number of results of each unit follows them.
 
-period: smallest number of cycles from a sample to the next. inputs: number of inputs of a step. ahead: number of
-samples that may be under way. length: number of inputs of a sample. fixed: number of inputs that all steps of a sample
-share. turns: number of steps of a sample.
+* period: smallest number of cycles from a sample to the next.
+* inputs: number of inputs of a step.
+* ahead: number of samples that may be under way.
+* length: number of inputs of a sample.
+* fixed: number of inputs that all steps of a sample share.
+* `turns`: number of steps of a sample.
 """
 BLOCK_LANES = ("start", "words", "period", "control")
 """Entries of a block in the table: its first word; its words less FEWEST_WORDS; its cycles less TURNAROUND; CONTROL."""
 CONTROL = {"target": BLOCK_BITS, "level": (LEVELS - 1).bit_length(), "until": 1, "repeats": 1, "last": 1, "most": 16}
 """Bits of the fields that describe the end of a block.
 
-target: first block of the loop that ends here. level: nesting level of the block. until: the loop ends after the
-iteration in which no test was positive. repeats: a loop ends with the block. last: a step of a sample ends with the
-block. most: largest number of iterations of the loop.
+* target: first block of the loop that ends here.
+* level: nesting level of the block.
+* until: the loop ends after the iteration in which no test was positive.
+* repeats: a loop ends with the block.
+* last: a step of a sample ends with the block.
+* most: largest number of iterations of the loop.
 """
 TURNAROUND = 4
 """Cycles before the end of a block at which the sequencer must know of the end."""

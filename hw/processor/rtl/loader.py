@@ -51,7 +51,7 @@ class Loader(wiring.Component):
     ahead           out  register: number of samples that may be under way
     length          out  register: number of inputs of a sample
     fixed           out  register: number of inputs that all steps of a sample share
-    turns           out  register: number of steps of a sample
+    `turns`         out  register: number of steps of a sample
     results         out  register: number of results of each unit
     ==============  ===  ================================================================================
     """

@@ -107,7 +107,7 @@ class Machine(wiring.Component):
     word          in   program word, FETCH cycles after its address
     running       in   1: the requested address holds a word of the program
     phase         in   sample (0 or 1) that is computed, and whether its step is odd
-    turn          in   iteration of the loop that the word belongs to
+    `turn`        in   iteration of the loop that the word belongs to
     constant      in   1: a constant is written
     part_address  in   address of the constant in the shared memory
     part_value    in   signed: the constant

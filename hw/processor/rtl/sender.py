@@ -20,7 +20,7 @@ class Sender(wiring.Component):
     value       in   results of the units
     out         in   one bit per unit: the result is to be sent
     overflows   in   a value does not fit: one bit for each of two samples in even, then in odd steps
-    turn        in   step of each of the two samples that runs, or ran last
+    `turn`      in   step of each of the two samples that runs, or ran last
     results     in   number of results of each unit in a sample
     under_way   in   number of samples whose results have not all been sent
     sent        out  1: all results of a sample have been sent

@@ -31,14 +31,14 @@ class Sequencer(wiring.Component):
     inputs        in   number of inputs of a step
     ahead         in   number of samples that may be under way
     fixed         in   number of inputs that all steps share
-    turns         in   number of steps of a sample
+    `turns`       in   number of steps of a sample
     idle          out  1: no sample is under way
     under_way     out  number of samples whose results have not all been sent
     address       out  address of the program word
     running       out  1: that address holds a word of the program
     loop_turn     out  iteration of the loop that the word belongs to
     sample        out  sample (0 or 1) that runs
-    turn          out  step of each of the two samples that runs, or ran last
+    `turn`        out  step of each of the two samples that runs, or ran last
     copying       out  1: an input is written to the shared memory
     copied        out  index of that input
     copies_from   out  half and index of that input in the buffer

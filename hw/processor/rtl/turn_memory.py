@@ -21,7 +21,7 @@ class TurnMemory(wiring.Component):
     store    in   1: a value is written
     address  in   address of the first iteration's value
     down     in   1: later iterations use lower addresses
-    turn     in   iteration of the loop
+    `turn`   in   iteration of the loop
     value    in   signed: value to write
     place    in   address in the shared memory that a loaded value goes to
     valid    out  1: the loaded value, LOADING cycles after the request
