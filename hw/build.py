@@ -54,6 +54,8 @@ from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.hw.units.raw import FromWord, ToWord
 from dynagate.hw.vectors import bench_files
 from dynagate.hw.vectors.vectors import vectors
+from dynagate.integrators.methods import method_text
+from dynagate.integrators.motion import Integrator
 from dynagate.integrators.step import CARRY
 from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
@@ -117,7 +119,7 @@ def build(
     outputs: Sequence[str] | None = None,
     dt: float | None = None,
     variable_dt: bool = False,
-    integrator: str | None = None,
+    integrator: str | Integrator | None = None,
     implicit_damping: bool = False,
     tolerance: float | None = None,
     linearize: bool = False,
@@ -181,7 +183,8 @@ def build(
     function, axes = of_frame(function, frame)
     row = requested(function, of_design=True, per_sample=per_sample)
     policy, goal = _shorthands(word, policy, error, goal)
-    algorithm = of_call(AlgorithmOptions, call, frame=axes)
+    steps_by = method_text(integrator) if isinstance(integrator, Integrator) else integrator
+    algorithm = of_call(AlgorithmOptions, call, frame=axes, integrator=steps_by)
     own = {"robot": robot_of(robot), "function": row.name, "policy": policy, "goal": goal, "algorithm": algorithm}
     request = of_call(DesignRequest, call, **own)
     with showing(progress) as progress:

@@ -13,6 +13,7 @@ from dynagate.forces.options import DEFAULTS, AlgorithmOptions
 from dynagate.graph.certificate import check_certificate
 from dynagate.hw.options import DesignOptions
 from dynagate.hw.plan.schedule import check_interval
+from dynagate.integrators.methods import with_own_tolerance
 from dynagate.robot import Robot
 from dynagate.robot.checked import robot_of
 
@@ -41,6 +42,7 @@ class DesignRequest(DesignOptions, _Computed):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "robot", robot_of(self.robot))
+        object.__setattr__(self, "algorithm", with_own_tolerance(self.algorithm))
         store_plain_numbers(self)
         check_interval(self.ii)
         check_flags(certificate=self.certificate)

@@ -13,7 +13,7 @@ import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import Policy, Region, Rollout, robots
+from dynagate import Integrator, Policy, Region, Rollout, VariationalIntegrator, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.dynamics.spatial import select, sin
@@ -26,6 +26,7 @@ from dynagate.fixedpoint.models.loops import (
     observe,
     values_of,
 )
+from dynagate.forces import Drag, Limits
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph.blocks import in_blocks
@@ -259,7 +260,7 @@ def test_too_many_loops_are_refused() -> None:
     assert Repeat(0, 1) == Repeat(0, 1, False, 0)
 
 
-def build(integrator: str | None, folder: Path, core: Core | int = SMALL, **options: Any) -> Design:
+def build(integrator: str | Integrator | None, folder: Path, core: Core | int = SMALL, **options: Any) -> Design:
     options = {"dt": 0.01, "integrator": integrator, **options}
     region = Region.of(ARM, velocity=3.0)
     return dynagate.build(
@@ -300,6 +301,38 @@ def test_position_based_steps_run_on_a_core(tmp_path: Path) -> None:
     assert again.design == built.design
     assert np.array_equal(messages(again.hardware.schedule), messages(built.hardware.schedule))
     assert "cycles at most" in (built.folder / "datasheet.md").read_text()
+
+
+def test_position_based_steps_with_forces_run_on_a_core(tmp_path: Path) -> None:
+    """Such a step has no energy: the search accepts a step if the largest force that is left falls."""
+    forces = [Drag((0.2, 0.1)), Limits(stiffness=20.0)]
+    built = build("position_based", tmp_path, dt=0.02, forces=forces)
+    with dynagate.open(built) as chip:
+        got = check(chip, built, 7, 11)
+    good = got.diverged < 0
+    assert good.sum() >= 3
+    assert got.converged[good].all()
+    arrays = starts(7, 11)
+    exact, free = (
+        Rollout(ARM, steps=11, dt=0.02, integrator="position_based", forces=acting)(*arrays) for acting in (forces, [])
+    )
+    np.testing.assert_allclose(got.q[good], exact.q[good], atol=2e-3)
+    assert np.abs(free.q[good] - exact.q[good]).max() > 0.01
+
+
+def test_a_core_takes_the_options_of_an_integrator(tmp_path: Path) -> None:
+    """An object and its text are the same design; the tolerance is an option of the design."""
+    by_object = build(VariationalIntegrator(guess=4, tolerance=1e-4), tmp_path, 4, dt=1e-3)
+    by_text = build("VariationalIntegrator(guess=4)", tmp_path, 4, dt=1e-3, tolerance=1e-4)
+    assert by_object.design == by_text.design
+    assert by_object.design.options["integrator"] == "variational(guess=4)"
+    assert by_object.design.options["tolerance"] == 1e-4
+    with dynagate.open(by_object.folder, device="fixed") as chip:
+        moved = chip(*starts(3, 4))
+    plain = build("variational(guess=3)", tmp_path, 4, dt=1e-3, tolerance=1e-4)
+    assert plain.design.options["integrator"] == "variational"
+    with dynagate.open(plain, device="fixed") as chip:
+        assert not np.array_equal(chip(*starts(3, 4)).q, moved.q)
 
 
 def test_variational_steps_replay_as_the_integers(tmp_path: Path) -> None:
@@ -390,8 +423,17 @@ def test_short_steps_become_programs(name: str, tmp_path: Path) -> None:
         ({"linearize": True}, r"^integrator 'variational' takes no linearize; expected a method with derivatives"),
         ({"variable_dt": True}, r"^integrator 'variational' takes no variable_dt; expected a constant time step$"),
         (
-            {"forces": ["Limits(stiffness=9.0)"], "integrator": "position_based"},
-            r"^integrator 'position_based' of two_joint_arm in integers; expected a step that has an energy: of revo",
+            {"integrator": "position_based(order=3)"},
+            r"^integrator 'position_based' of two_joint_arm in integers has order 3; expected order 2: at order 3",
+        ),
+        (
+            {"integrator": "variational(guess=5)"},
+            r"^integrator 'variational\(guess=5\)': guess 5; expected 1, 2, 3 or 4",
+        ),
+        ({"integrator": "variational(guess=4"}, r"^integrator 'variational\(guess=4': '\(' was never closed"),
+        (
+            {"integrator": "variational(tolerance=1e-5)", "tolerance": 1e-5},
+            r"^tolerance=1e-05 and integrator='variational\(tolerance=1e-5\)'; expected one tolerance$",
         ),
         ({"forces": ["Servo(1.0, 0.1)"]}, r"takes the input 'target' of each step, for which a chip has no place"),
     ],

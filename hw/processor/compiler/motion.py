@@ -24,13 +24,11 @@ from dynagate.fixedpoint.models.loops import (
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.region import KINDS, Region
 from dynagate.integrators.chip_motion import FAILURES, STATE, ChipMotion
-from dynagate.integrators.methods import METHODS
+from dynagate.integrators.methods import method_of
 from dynagate.robot import Robot
 
 ITERATIONS = 4
 """Steps of each trajectory that formats come from."""
-TRIALS = 10
-"""Number of tolerances that are tried, each four times the one before."""
 BEYOND = 1 / 16
 """Share of its limits by which a motion may leave the region and still count: a step from the border leaves it at once.
 """
@@ -59,10 +57,10 @@ def motion_of(
     if options.tolerance is not None:
         motion = ChipMotion.of(robot, options, policy.word, options.tolerance)
         return options, _formatted(motion, region, policy)
-    method = METHODS[options.method]
+    method = method_of(options.method)
     least: float = method.tolerance  # type: ignore[attr-defined]
     tolerance = least * 2.0 ** max(32 - policy.word, 0)
-    for _ in range(TRIALS):
+    while tolerance <= method.largest_tolerance:
         motion = ChipMotion.of(robot, options, policy.word, tolerance)
         formatted = _formatted(motion, region, policy)
         if _meets(motion, formatted, region):

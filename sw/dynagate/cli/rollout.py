@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dynagate.base.errors import ArgumentError
 from dynagate.cli import parameters
 from dynagate.cli.fields import Command, field_option, with_options
 from dynagate.cli.parameters import NumberType, count
@@ -26,7 +27,7 @@ steps_option = click.option(
 
 
 class IntegratorName(click.Choice[str]):
-    """The name of an integrator. The integrators are imported only when their names are needed."""
+    """An integrator's name, or one with options. The integrators are imported only when their names are needed."""
 
     def __init__(self) -> None:
         self.case_sensitive = True
@@ -36,6 +37,17 @@ class IntegratorName(click.Choice[str]):
         from dynagate.integrators.methods import METHODS
 
         return tuple(METHODS)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text of an integrator such as "position_based(order=3)", or a name."""
+        if isinstance(value, str) and "(" in value:
+            from dynagate.integrators.methods import method_text
+
+            try:
+                return method_text(value)
+            except ArgumentError as error:
+                self.fail(str(error), param, ctx)
+        return str(super().convert(value, param, ctx))
 
 
 def step_options(command: Command) -> Command:

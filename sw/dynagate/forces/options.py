@@ -43,8 +43,8 @@ class StepOptions:
 
     dt: float | None = option("Step by this time.  [default: 0.001]", None, unit="SECONDS")
     integrator: str | None = option(
-        "Step by this integrator. The last two solve an equation in each step of a rollout and need --units."
-        "  [default: semi_implicit_euler]",
+        "Step by this integrator. The last two solve an equation in each step of a rollout and need --units. They have "
+        "options: 'position_based(order=3)'.  [default: semi_implicit_euler]",
         None,
     )
     form: str | None = option(
@@ -107,8 +107,9 @@ class AlgorithmOptions(StepOptions):
     prefix: prefix products and sums in the gradients: fewer levels, more operations.
     dt: seconds of a step through time; None is 1e-3.
     integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; of a rollout as a program also
-    "variational" or "position_based"; None is "semi_implicit_euler". tolerance: with which these two have solved a
-    step; None is the smallest that the word allows.
+    "variational" or "position_based", and these with options, such as "variational(guess=4)"; None is
+    "semi_implicit_euler". tolerance: the residual at which these two have solved a step; None is the smallest that the
+    word allows.
     implicit_damping: a step takes joint damping at the velocity after it (`dynamics.steps.damping`).
     linearize: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
     the largest.

@@ -13,7 +13,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.forces.options import AlgorithmOptions, StepOptions
 from dynagate.graph.blocks import Blocks, in_blocks
 from dynagate.graph.loop import Until, evaluate_loop
-from dynagate.integrators.methods import METHODS, SOLVING, method_of
+from dynagate.integrators.methods import SOLVING, method_of
 from dynagate.integrators.motion import Motion
 from dynagate.robot import Robot
 
@@ -60,7 +60,7 @@ class ChipMotion:
     ) -> ChipMotion:
         """options: with an integrator that `solves` equations. word: bits; None for floating point. tolerance: the
         integrator's unless it is here. Raises ValueError: an option that neither the integrator nor a chip takes."""
-        method = METHODS[options.method]
+        method = method_of(options.method)
         method = method if word is None else method.in_words(word)
         if tolerance is not None:
             method = replace(method, tolerance=tolerance)  # type: ignore[type-var]

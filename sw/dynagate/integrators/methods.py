@@ -1,31 +1,95 @@
-"""The methods that step a robot through time, by name."""
+"""The methods that step a robot through time, by name, and the text that names one with its options."""
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
+from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
+from dynagate.base.object_text import object_of
 from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.integrators.explicit_method import ExplicitIntegrator
 from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.integrators.motion import Integrator
 
+WITH_OPTIONS: dict[str, type[VariationalIntegrator | PositionBasedIntegrator]] = {
+    method.name: method for method in (VariationalIntegrator, PositionBasedIntegrator)
+}
+"""Classes of the integrators that solve an equation in each step, and have options, by name."""
+
 METHODS: dict[str, Integrator] = {
     **{name: ExplicitIntegrator(name) for name in EXPLICIT_METHODS},
-    **{method.name: method for method in (VariationalIntegrator(), PositionBasedIntegrator())},
+    **{name: method() for name, method in WITH_OPTIONS.items()},
 }
 
-
-SOLVING = tuple(name for name, method in METHODS.items() if not method.linearizes)
+SOLVING = tuple(WITH_OPTIONS)
 """Integrators that solve an equation in each step."""
 
 
 def method_of(method: str | Integrator) -> Integrator:
-    """Return an integrator by its name, or the object itself. Raise ArgumentError if the name is unknown."""
+    """Return an integrator by its text, or the object itself.
+
+    Args:
+        method: A name such as "rk4", a name with options such as "position_based(order=3)", or an integrator.
+
+    Raises:
+        ArgumentError: The name is unknown, or the integrator refuses its options.
+    """
     if isinstance(method, Integrator):
         return method
-    if method not in METHODS:
+    if method in METHODS:
+        return METHODS[method]
+    if "(" in method:
+        classes = {each.__name__: each for each in WITH_OPTIONS.values()}
+        try:
+            made = object_of(method, {**WITH_OPTIONS, **classes})
+        except (SyntaxError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"integrator {shown(method)}: {error}; expected a text such as 'position_based(order=3)'"
+            ) from None
+        if isinstance(made, Integrator):
+            return made
+    raise ArgumentError(
+        f"integrator '{method}'{nearest(method, METHODS)}; expected one of {', '.join(METHODS)}, or an Integrator"
+    )
+
+
+def method_text(method: str | Integrator) -> str:
+    """Return the shortest text that `method_of` turns into this integrator, such as "variational(guess=4)".
+
+    Raises:
+        ArgumentError: There is no such integrator, or no text names it.
+    """
+    made = method_of(method)
+    for name, known in METHODS.items():
+        if made == known:
+            return name
+    if type(made) not in WITH_OPTIONS.values():
+        raise ArgumentError(f"integrator {shown(made)} has no name; expected one of {', '.join(METHODS)}")
+    changed = [f"{f.name}={value!r}" for f in fields(made) if (value := getattr(made, f.name)) != f.default]  # type: ignore[arg-type]
+    return f"{made.name}({', '.join(changed)})"
+
+
+def with_own_tolerance(options: AlgorithmOptions) -> AlgorithmOptions:
+    """Return the options of a design with the integrator's shortest text, and its tolerance as the option `tolerance`.
+
+    Raises:
+        ArgumentError: There is no such integrator, or two tolerances are given.
+    """
+    if options.integrator is None:
+        return options
+    method = method_of(options.integrator)
+    if isinstance(method, ExplicitIntegrator):
+        return options
+    default = WITH_OPTIONS[method.name]()
+    if method.tolerance == default.tolerance:  # type: ignore[attr-defined]
+        return replace(options, integrator=method_text(method))
+    if options.tolerance is not None:
         raise ArgumentError(
-            f"integrator '{method}'{nearest(method, METHODS)}; expected one of {', '.join(METHODS)}, or a Integrator"
+            f"tolerance={options.tolerance:g} and integrator={options.integrator!r}; expected one tolerance"
         )
-    return METHODS[method]
+    own = method_text(replace(method, tolerance=default.tolerance))  # type: ignore[type-var]
+    return replace(options, integrator=own, tolerance=method.tolerance)  # type: ignore[attr-defined]

@@ -57,6 +57,8 @@ class Integrator(ABC):
 
     name: ClassVar[str]
     linearizes: ClassVar[bool] = False
+    largest_tolerance: ClassVar[float] = 0.0
+    """Largest tolerance of a step in integers that `dynagate.build` chooses, in the unit of the tolerance."""
 
     @abstractmethod
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:

@@ -311,7 +311,7 @@ def program_device(session: ProgramSession) -> Executor:
 
 def motion_of(design: DesignRecord[ProgramBody]) -> ChipMotion | None:
     """How a rollout begins whose steps solve equations. Raises DesignError: the design has none such."""
-    if design.options.get("integrator") not in SOLVING:
+    if not design.options.get("integrator", "").startswith(SOLVING):
         return None
     from dynagate.forces.options import AlgorithmOptions
 

@@ -33,6 +33,7 @@ from dynagate.integrators.implicit.root_finders import (
     Hessian,
     Unknown,
     begin_of_least_squares,
+    largest_over,
     least_energy,
     least_squares,
     scalar,
@@ -82,6 +83,11 @@ class PositionBasedModel:
     def by_root(self) -> bool:
         """Whether a step is a root of forces, as some have no energy; else it is the minimum of an energy."""
         return bool(self.contact or self.forces or self.order > 2 or self.robot.quaternions())
+
+    @property
+    def squares(self) -> bool:
+        """Whether the search for the root uses its Jacobian's square, whose numbers are too large for integers."""
+        return self.by_root and self.resolution is None
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -175,7 +181,7 @@ def begin(model: PositionBasedModel) -> Graph:
     }
     if model.contact:
         outputs |= {"marks": np.stack(_places(model, here))}
-    if model.by_root:
+    if model.squares:
         outputs |= begin_of_least_squares(len(nothing))
     return recording.graph(outputs)
 
@@ -219,7 +225,10 @@ def evaluation(model: PositionBasedModel, at: str, slope: str) -> Graph:
         energy, slopes = energy_and_slope(model, reached[0], away, past[0], linear, marks)
         if model.forces:
             slopes = slopes - model.forces.torque(reached[0], away * (1.0 / model.dt), model.dt, inputs)
-        return recording.graph({slope: slopes} if model.by_root else {"energy": scalar(energy), slope: slopes})
+        if model.squares:
+            return recording.graph({slope: slopes})
+        merit = largest_over(slopes, list(sizes["tau"]), numbers=True) if model.by_root else energy
+        return recording.graph({"energy": scalar(merit), slope: slopes})
     earlier = model.configuration(recording, "earlier")
     return recording.graph({slope: np.concatenate(_at_nodes(model, [earlier, start, *reached], past, linear, inputs))})
 
@@ -343,7 +352,7 @@ def search(model: PositionBasedModel, scale: Sequence[float], iterations: int, *
     angles, torques = (np.tile(sizes[name], model.unknown) for name in ("delta_q", "tau"))
     unknown = Unknown(model.robot, angles, torques, [*scale] * model.unknown, iterations)
     evaluated = partial(evaluation, model)
-    if model.by_root:
+    if model.squares:
         return least_squares(unknown, evaluated)
 
     def square(recording: Recording, best: Array) -> Array:
@@ -353,4 +362,6 @@ def search(model: PositionBasedModel, scale: Sequence[float], iterations: int, *
             hessian[d, d] = hessian[d, d] + model.spring(d)
         return hessian
 
-    return least_energy(unknown, evaluated, Hessian(tree, square), full=full, resolution=model.resolution)
+    return least_energy(
+        unknown, evaluated, Hessian(tree, square), full=full or model.by_root, resolution=model.resolution
+    )

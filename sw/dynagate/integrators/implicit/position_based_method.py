@@ -73,6 +73,7 @@ class PositionBasedIntegrator(Integrator):
     resolution: float | None = None
 
     name: ClassVar[str] = "position_based"
+    largest_tolerance: ClassVar[float] = 1e-2
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)
@@ -95,10 +96,10 @@ class PositionBasedIntegrator(Integrator):
         scale = self._scale(robot)
         model = _model(robot, options.dt, self.order, tuple(options.forces), self.resolution)
         second = self.order > 2
-        if self.resolution is not None and model.by_root:
+        if self.resolution is not None and second:
             raise ArgumentError(
-                f"integrator 'position_based' of {robot.name} in integers; expected a step that has an energy: of "
-                "revolute and prismatic joints, without forces, of order 2"
+                f"integrator 'position_based' of {robot.name} in integers has order {self.order}; expected order 2: "
+                "at order 3 the matrix of a step is not positive definite"
             )
         loop = Loop(
             f"position_based{f'_{self.order}' if second else ''}{f'_every_{every}' if every > 1 else ''}",

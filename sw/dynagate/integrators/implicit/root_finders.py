@@ -147,7 +147,7 @@ def least_energy(
         resolution: Resolution of the energy relative to its size, of numbers that are integers and always numbers; None
             of floating point.
     """
-    complete = (jacobian(evaluation("best", "again"), ["again"], ["best"]),) if full else ()
+    complete = (jacobian(evaluation("best", "again"), ["again"], ["best"], robot=unknown.robot),) if full else ()
     return Loop(
         "search",
         unknown.robot.name,

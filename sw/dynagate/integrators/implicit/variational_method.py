@@ -90,6 +90,7 @@ class VariationalIntegrator(Integrator):
     clips: bool = False
 
     name: ClassVar[str] = "variational"
+    largest_tolerance: ClassVar[float] = 1e-2
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)
