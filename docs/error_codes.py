@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -53,12 +53,12 @@ class Module:
     """Node -> the node around it."""
 
     @classmethod
-    def read(cls, path: Path) -> Module:
-        """Read and parse a file."""
+    def read(cls, path: Path, package: Path) -> Module:
+        """Read and parse a file of a package."""
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
         owners = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        return cls(path, path.relative_to(codes.PACKAGE).as_posix(), text, tree, owners)
+        return cls(path, path.relative_to(package).as_posix(), text, tree, owners)
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes around a node, from inside to outside."""
@@ -68,14 +68,15 @@ class Module:
 
     def where(self, node: ast.expr | ast.stmt) -> str:
         """Return the place of a node for a complaint."""
-        return f"{self.path.resolve().relative_to(ROOT)}:{node.lineno}"
+        path = self.path.resolve()
+        return f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}:{node.lineno}"
 
 
 class Package:
     """All modules of the package, its classes of errors and the calls that create errors."""
 
-    def __init__(self) -> None:
-        self.modules = [Module.read(path) for path in codes.sources()]
+    def __init__(self, folder: Path = codes.PACKAGE) -> None:
+        self.modules = [Module.read(path, folder) for path in codes.sources(folder)]
         self.classes = {
             node.name: node
             for module in self.modules
@@ -173,9 +174,9 @@ class Package:
                 yield node, f"'{ast.unparse(node.exc.func)}' is no class of errors, nor a function that returns one"
 
 
-def settings() -> dict[str, dict[str, object]]:
+def read_areas(path: Path = SETTINGS) -> dict[str, dict[str, object]]:
     """Return the areas of docs/error_codes.toml by name."""
-    return tomllib.loads(SETTINGS.read_text(encoding="utf-8"))
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def area_of(name: str, areas: dict[str, dict[str, object]]) -> str:
@@ -190,9 +191,8 @@ def passes_code(call: ast.Call) -> bool:
     return any(keyword.arg == "code" for keyword in call.keywords)
 
 
-def complaints(package: Package) -> Iterator[str]:
-    """Yield all that is wrong with the codes of the package and their explanations."""
-    areas = settings()
+def complaints(package: Package, areas: dict[str, dict[str, object]], explained: Iterable[str]) -> Iterator[str]:
+    """Yield all that is wrong with the codes of a package and with the codes that are explained."""
     places: dict[str, list[str]] = {}
     for module in package.modules:
         for node, reason in package.unclear(module):
@@ -207,7 +207,7 @@ def complaints(package: Package) -> Iterator[str]:
                 places.setdefault(str(value.value), []).append(where)
     for code, listed in sorted(places.items()):
         yield from wrong_code(code, listed, areas)
-    for code in codes.explanations():
+    for code in explained:
         if code not in places:
             yield f"{codes.EXPLANATIONS.name}: no error has the code {code}; remove the section or correct its heading"
 
@@ -223,9 +223,14 @@ def wrong_code(code: str, places: list[str], areas: dict[str, dict[str, object]]
         yield f"{places[0]}: the code {code} is above the highest number of its area in {SETTINGS.name}; raise that"
 
 
-def assign(package: Package) -> int:
-    """Give each error without a code the next number of its area. Return how many there were."""
-    areas = settings()
+def assign(package: Package, path: Path = SETTINGS) -> int:
+    """Give each error without a code the next number of its area. Return how many there were.
+
+    Args:
+        package: The package, whose files are changed.
+        path: File of the areas, which gets their new highest numbers.
+    """
+    areas = read_areas(path)
     highest: dict[str, int] = {area: each["highest"] for area, each in areas.items()}  # type: ignore[misc]
     changed, count = [], 0
     for module in package.modules:
@@ -240,10 +245,10 @@ def assign(package: Package) -> int:
         module.path.write_text(with_codes(module.text, numbered, area), encoding="utf-8")
         changed.append(module.path.resolve())
         count += len(missing)
-    text = SETTINGS.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     for area, number in highest.items():
         text = re.sub(rf"(\[{area}\][^[]*?\[[^]]*\][^[]*?highest = )\d+", rf"\g<1>{number}", text)
-    SETTINGS.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     if changed:
         subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", *map(str, changed)], cwd=ROOT, check=True)
     return count
@@ -270,13 +275,37 @@ def with_codes(text: str, numbered: list[tuple[ast.Call, int]], area: str) -> st
     return result
 
 
+def listed() -> str:
+    """Return all codes of the package as Markdown for the site: a table for each area, with links to explanations."""
+    places = {code: f"source/{codes.EXPLANATIONS.relative_to(ROOT)}#{code.lower()}" for code in codes.explanations()}
+    errors = [
+        error
+        for path in codes.sources()
+        for error in codes.errors_in(path.read_text(encoding="utf-8"), codes.module_of(path))
+    ]
+    lines = []
+    for area, each in read_areas().items():
+        lines += [
+            f"\n### {area}\n",
+            f"These errors concern {each['about']}.\n",
+            "| code | class | text |",
+            "|---|---|---|",
+        ]
+        for error in sorted(errors, key=lambda error: error.code):
+            if error.code.split("-")[1] == area:
+                code = f"[{error.code}]({places[error.code]})" if error.code in places else error.code
+                text = error.text.replace("`", "'").replace("|", "/")
+                lines.append(f"| {code} | {error.kind} | `{text}` |")
+    return "\n".join([*lines, ""])
+
+
 def main() -> int:
     """Check the codes, or assign new ones; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--assign", action="store_true", help="Give each error without a code the next number.")
     if parser.parse_args().assign:
         print(f"{assign(Package())} errors got a code")
-    found = list(complaints(Package()))
+    found = list(complaints(Package(), read_areas(), codes.explanations()))
     print(*found, sep="\n", end="\n" if found else "")
     return int(bool(found))
 

@@ -16,6 +16,8 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 SETTINGS = DOCS / "words.toml"
+EXPLANATIONS = ROOT / "sw" / "dynagate" / "cli" / "explanations.md"
+"""Explanations of errors, which the package holds."""
 PACKAGES = ("sw/dynagate", "hw", "fixedpoint", "sim")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z*`\"(\[])")
 COMMENT = re.compile(r"<!--[^\n]*?-->")
@@ -111,7 +113,7 @@ def main() -> int:
     """Print all complaints and return the exit status."""
     settings = tomllib.loads(SETTINGS.read_text())
     failed = 0
-    for path in [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]:
+    for path in [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), EXPLANATIONS]:
         name, text = path.relative_to(ROOT).as_posix(), COMMENT.sub("", path.read_text())
         if name in settings["not_checked_yet"]:
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -34,7 +34,7 @@ class CodedError:
     code: str
     """Stable code, such as DG-URDF-012."""
     kind: str
-    """Name of the class; a helper's parameter if the caller of the helper passes the class."""
+    """Name of the class; Error if the caller of a helper passes the class."""
     text: str
     """Text of the error, with <names> for its values."""
     module: str
@@ -44,9 +44,10 @@ class CodedError:
 def errors_in(source: str, module: str) -> Iterator[CodedError]:
     """Yield the errors with a code that a module creates, in the order of its text."""
     tree = ast.parse(source)
+    constants = _variables(tree.body)
     calls = [(node, owner) for node, owner in _with_functions(tree) if code_of(node)]
     for call, owner in sorted(calls, key=lambda pair: (pair[0].lineno, pair[0].col_offset)):
-        yield CodedError(code_of(call), _kind(call, tree), text_of(call, owner), module)
+        yield CodedError(code_of(call), _kind(call, tree), text_of(call, owner, constants), module)
 
 
 def code_of(call: ast.Call) -> str:
@@ -58,20 +59,27 @@ def code_of(call: ast.Call) -> str:
     return ""
 
 
-def text_of(call: ast.Call, function: ast.AST) -> str:
+def text_of(call: ast.Call, function: ast.AST, constants: Mapping[str, ast.expr]) -> str:
     """Return the text of the error that a call creates, with <names> for its values.
 
     Args:
         call: The call. Its arguments that are texts make the text of the error.
         function: The function with the call, where variables of the text are looked up.
+        constants: Texts that the module defines.
     """
-    variables = {
+    variables = {**constants, **_variables(ast.walk(function))}
+    texts = [_template(argument, variables) for argument in call.args]
+    written = [text for text in texts if not re.fullmatch(r"<[^>]*>", text)]
+    return " ".join(" ".join(written or texts[:1]).split())
+
+
+def _variables(nodes: Iterable[ast.AST]) -> dict[str, ast.expr]:
+    """Return the values of the names that statements assign texts or lists to."""
+    return {
         node.targets[0].id: node.value
-        for node in ast.walk(function)
+        for node in nodes
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
     }
-    texts = [_template(argument, variables) for argument in call.args]
-    return " ".join(" ".join(text for text in texts if not re.fullmatch(r"<[^>]*>", text) or len(texts) == 1).split())
 
 
 def _with_functions(tree: ast.Module) -> Iterator[tuple[ast.Call, ast.AST]]:
@@ -93,11 +101,15 @@ def _kind(call: ast.Call, tree: ast.Module) -> str:
     if text == "super().__init__":
         holders = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and call in ast.walk(node)]
         return holders[-1].name
-    if text.endswith(".fail"):
-        return "BadParameter"
+    if text.endswith((".fail", ".add")):
+        return {"fail": "BadParameter", "add": "RobotError"}[text.rpartition(".")[2]]
     if text == "warn" and len(call.args) > 1:
         return ast.unparse(call.args[1]).rpartition(".")[2]
-    return text.rpartition(".")[2]
+    name = text.rpartition(".")[2]
+    if name.startswith("_"):
+        (hidden,) = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name)
+        return ast.unparse(hidden.bases[0])
+    return name if name[0].isupper() else "Error"
 
 
 def _template(node: ast.expr, variables: Mapping[str, ast.expr], depth: int = 0) -> str:
@@ -107,8 +119,9 @@ def _template(node: ast.expr, variables: Mapping[str, ast.expr], depth: int = 0)
             return text
         case ast.JoinedStr():
             return "".join(_template(part, variables, depth) for part in node.values)
-        case ast.FormattedValue():
-            return _template(node.value, variables, RESOLVED_NAMES)
+        case ast.FormattedValue(value=value):
+            is_text = isinstance(value, ast.Name) and isinstance(variables.get(value.id), ast.Constant | ast.JoinedStr)
+            return _template(value, variables, depth if is_text else RESOLVED_NAMES)
         case ast.BinOp(op=ast.Add()):
             return _template(node.left, variables, depth) + _template(node.right, variables, depth)
         case ast.IfExp():
@@ -160,9 +173,9 @@ def codes() -> list[str]:
     return sorted(distinct)
 
 
-def sources() -> list[Path]:
-    """Return the modules of the package, those in its linked folders too."""
-    files = (Path(folder) / name for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names)
+def sources(package: Path = PACKAGE) -> list[Path]:
+    """Return the modules of a package, those in its linked folders too."""
+    files = (Path(folder) / name for folder, _, names in os.walk(package, followlinks=True) for name in names)
     return sorted(path for path in files if path.suffix == ".py")
 
 

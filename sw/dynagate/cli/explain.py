@@ -19,7 +19,7 @@ class Code(ParamType):
     name = "code"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return value.strip(" []").upper()
+        return value.strip().strip("[]").upper()
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from dynagate.cli.codes import codes
