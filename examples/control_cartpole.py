@@ -66,7 +66,10 @@ def main() -> None:
         built = build_solver(chip, known, UNITS, word=WORD, region=region, folder=asked.folder)
         with dynagate.open(built, device=asked.device) as core:
             q, _, plans = swing(robot, lambda q, qd, last: core(q=q, qd=qd, guess=GUESS, warm=float(last is not None)))
-        print(f"{sum(int(x.turns) for x in plans)} turns of {built.latency} cycles or more on {built.hardware.core}")
+        print(
+            f"{sum(int(x.iterations) for x in plans)} iterations of {built.latency} cycles or more "
+            f"on {built.hardware.core}"
+        )
     print(f"the pole ends at cos {np.cos(q[-1, 1]):.4f}, cost {plans[0].cost:.2f} -> {plans[-1].cost:.4f}")
     assert np.cos(q[-1, 1]) > 0.99, "the pole does not stand"
     dynagate.draw(robot, q, asked.folder / "motion.gif", dt=DT)

@@ -57,7 +57,6 @@ from dynagate.hw.vectors.vectors import vectors
 from dynagate.integrators.methods import method_text
 from dynagate.integrators.motion import Integrator
 from dynagate.integrators.step import CARRY
-from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
 

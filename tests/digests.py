@@ -340,7 +340,7 @@ def opened(design: Design) -> Any:
             return dynagate.open(design, link="golden:here")
     from dynagate.host.device import FunctionDevice
     from dynagate.host.devices.stream import stream_device
-    from dynagate.host.devices.turns import StreamTurns
+    from dynagate.host.devices.stream_steps import StreamSteps
     from dynagate.host.drivers import DatapathSession
     from dynagate.host.ring_drivers import DatapathRingDriver
     from dynagate.host.rollout_device import RolloutDevice
@@ -349,7 +349,7 @@ def opened(design: Design) -> Any:
     link = GoldenLink("here", record)
     if record.body.ring is None:
         return FunctionDevice(stream_device(DatapathSession(record, link)), overflow="mask")
-    return RolloutDevice(StreamTurns(record, DatapathRingDriver.opened(record, link)))
+    return RolloutDevice(StreamSteps(record, DatapathRingDriver.opened(record, link)))
 
 
 def value_digest(values: Mapping[str, Any]) -> str:
@@ -435,7 +435,7 @@ def loop_text(step: Graph | Loop | Scan) -> str:
     if isinstance(step, Scan):
         links = f"{step.name} {step.down} {step.parents} {step.kinds} {step.tables} {sorted(step.starts.items())}"
         return "\n".join([links, *map(graph_text, step.bodies)])
-    head = f"{step.name} {step.carry} {step.stop} {step.per_turn} {step.kept} {step.last} {step.backwards} {step.every}"
+    head = f"{step.name} {step.carry} {step.stop} {step.per_iteration} {step.kept} {step.last} {step.backwards} {step.every}"
     return "\n".join([head, *map(loop_text, step.steps), "end"])
 
 
@@ -487,7 +487,7 @@ def solver_digests(name: str) -> Digests:
         solver = ChipMppi.of(arm, COST, MppiOptions(4, STEPS, 6, 1.0, np.full(2, 0.1), nodes=3))
     random, problems = np.random.default_rng(3), dict[str, Any]()
     for port in solver.blocks.loop.inputs:
-        if port.name in solver.blocks.loop.per_turn:
+        if port.name in solver.blocks.loop.per_iteration:
             problems[port.name] = random.uniform(-0.3, 0.3, (8, *port.shape))
     whole = {each: np.rint(abs(problems[each]) * 10.0) for each in ("draw", "seed") if each in problems}
     formatted = formatted_solver(solver, problems | whole, Policy(27))

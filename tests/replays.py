@@ -19,7 +19,7 @@ def by_result(scheduled: ProgramSchedule, got: Replayed) -> dict[int, Integers]:
     }
 
 
-def replayed_turn(
+def replayed_iteration(
     scheduled: ProgramSchedule, inputs: Mapping[str, Sequence[Integers]], memory: Memory
 ) -> tuple[dict[str, list[Integers]], np.ndarray]:
     """A call of a program of loops: results by name from integers of inputs by name, and where it overflowed."""

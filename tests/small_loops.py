@@ -10,7 +10,7 @@ from dynagate import Robot, evaluate, neutral, robots
 from dynagate.dynamics.configuration import integrate
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
-from dynagate.graph.loop import TURNS, Count, Loop, Until
+from dynagate.graph.loop import ITERATIONS, Count, Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import STEP
 from dynagate.integrators.linearized import linearized_step_graph
@@ -37,7 +37,7 @@ def swapping() -> Loop:
 
 
 def accumulated_roots() -> Loop:
-    """A loop within a loop: each turn adds the root of what comes in, by Newton's iteration from 1."""
+    """A loop within a loop: each iteration adds the root of what comes in, by Newton's iteration from 1."""
     recording = Recording("start", "none")
     given = recording.input("number", ())[()]
     start = recording.graph({"a": given * 1.0 + 0.0, "x": given * 0.5 + 0.5})
@@ -105,6 +105,6 @@ def equal_names() -> Loop:
     rest = sums("h", {"left": {"left_before": 0.3}, "z": {"x": 0.5, "y": 0.125, "w": 0.25}})
     inner = Loop("inner", "none", (deep, rest), {"left": "left_before", "z": "w"}, Until("left", 0.1, 6), last=("z",))
     first = sums("first", {"y": {"x": 0.75, "u": 0.5}, "w": {"x": 0.1}, "left_before": {"u": 1.0}})
-    again = sums("again", {"y": {"y": 0.5, "z": 0.5, TURNS: 0.0625}})
+    again = sums("again", {"y": {"y": 0.5, "z": 0.5, ITERATIONS: 0.0625}})
     last = sums("last", {"next": {"y": 0.5, "x": 0.25, "k": 0.125}})
     return Loop("outer", "none", (first, inner, again, last), {"next": "x"}, Count(), ("u",), ("y", "next"))

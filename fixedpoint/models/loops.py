@@ -28,7 +28,7 @@ from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.late import late_terms_last
-from dynagate.graph.loop import Loop, Until, evaluate_turn
+from dynagate.graph.loop import Loop, Until, evaluate_iteration
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 
 Values = dict[str, list[FormattedIntegers]]
@@ -98,7 +98,7 @@ class FormattedLoop(Formatted):
             if name in owners:
                 formats.setdefault(owners[name], _formats_of(port, graph))
         inner = self.loop.inner_loops()
-        iterations = {name: loop.most_turns for loop in inner for name in (*loop.per_turn, *loop.kept)}
+        iterations = {name: loop.max_iterations for loop in inner for name in (*loop.per_iteration, *loop.kept)}
         return {name: InMemory(owner, iterations[name], formats[owner]) for name, owner in owners.items()}
 
     @property
@@ -132,7 +132,7 @@ def _formats_of(port: Port, graph: FormattedGraph) -> list[Format]:
 def owners_of(loop: Loop) -> dict[str, str]:
     """Return one name for all values in memory that share addresses: a carried value, and the input that it becomes."""
     inner = tuple(loop.inner_loops())
-    names = dict.fromkeys(name for each in inner for name in (*each.per_turn, *each.kept))
+    names = dict.fromkeys(name for each in inner for name in (*each.per_iteration, *each.kept))
     owners = {name: name for name in names}
     for each in (loop, *inner):
         for value, name in each.carry.items():
@@ -197,7 +197,7 @@ class LoopTrajectories:
         """
         formatted = self.formatted
         values = dict(self._states)
-        for name, own in per_turn.items():
+        for name, own in per_iteration.items():
             values[name] = [
                 FormattedIntegers(x, fmt) for x, fmt in zip(own, formatted.input_formats(name), strict=True)
             ]
@@ -267,10 +267,11 @@ class _Run:
         stop = step.loop.stop
         results: Values = {}
         place = np.arange(len(rows))  # of the rows that go on
-        iterations = range(step.loop.most_turns)
+        iterations = range(step.loop.max_iterations)
         for k in reversed(iterations) if step.loop.backwards else iterations:
             own = {
-                name: [FormattedIntegers(x.value[:, k], x.format) for x in state[name]] for name in step.loop.per_turn
+                name: [FormattedIntegers(x.value[:, k], x.format) for x in state[name]]
+                for name in step.loop.per_iteration
             }
             iteration = self.body(step, {**state, **own}, rows[place])
             for name in step.loop.last:
@@ -389,7 +390,7 @@ class Observed:
 def observe(
     blocks: Blocks,
     states: Mapping[str, Array],
-    per_turn: Mapping[str, Array],
+    per_iteration: Mapping[str, Array],
     kept: Callable[[Mapping[str, Array]], Any],
 ) -> Observed:
     """Run a loop in float64 and record the inputs that reach each of its graphs.
@@ -406,27 +407,27 @@ def observe(
     batch = len(next(iter(state.values())))
     starts = {name: np.full((batch,), value) for name, value in blocks.starts.items()}
     state |= {name: starts[name] for name in blocks.loop.carry.values() if name in starts}
-    iterations = next(iter(per_turn.values())).shape[1]
+    iterations = next(iter(per_iteration.values())).shape[1]
     for iteration in range(iterations):
         one = Observed()
         with np.errstate(all="ignore"):  # some trajectories may come to no end
-            values = evaluate_turn(blocks.loop, _inputs_of(state, starts, per_turn, iteration), one.evaluated)
+            values = evaluate_iteration(blocks.loop, _inputs_of(state, starts, per_iteration, iteration), one.evaluated)
             goes_on = np.asarray(kept(values), dtype=bool)
         if not goes_on.any():
             break
         if not goes_on.all():  # once more without those that end
-            state, starts, per_turn = (
-                {name: x[goes_on] for name, x in each.items()} for each in (state, starts, per_turn)
+            state, starts, per_iteration = (
+                {name: x[goes_on] for name, x in each.items()} for each in (state, starts, per_iteration)
             )
             one = Observed()
-            values = evaluate_turn(blocks.loop, _inputs_of(state, starts, per_turn, iteration), one.evaluated)
+            values = evaluate_iteration(blocks.loop, _inputs_of(state, starts, per_iteration, iteration), one.evaluated)
         observed.add(one)
         state |= {name: values[value] for value, name in blocks.loop.carry.items()}
     return observed
 
 
 def _inputs_of(
-    state: Mapping[str, Array], starts: Mapping[str, Array], per_turn: Mapping[str, Array], iteration: int
+    state: Mapping[str, Array], starts: Mapping[str, Array], per_iteration: Mapping[str, Array], iteration: int
 ) -> dict[str, Array]:
     """Return the inputs of an iteration."""
     return {**starts, **state, **{name: x[:, iteration] for name, x in per_turn.items()}}

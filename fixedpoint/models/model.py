@@ -180,7 +180,7 @@ class MotionModel(IntegerModel):
         loop = LoopTrajectories(formatted, integers_of(formatted, begun, numbers))
         rows, flags = [], []
         for k in range(_steps(arrays, self.inputs, ("q", "qd"))):
-            own = {name: arrays[name][:, k] for name in formatted.loop.per_turn}
+            own = {name: arrays[name][:, k] for name in formatted.loop.per_iteration}
             values, flagged = loop.advance(integers_of(formatted, own, numbers))
             rows.append({port.name: values_of(values[port.name], port.shape) for port in self.outputs})
             flags.append(flagged)

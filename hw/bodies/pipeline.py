@@ -17,7 +17,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph import Graph
 from dynagate.hw.designs import Design, Hardware, Resources
 from dynagate.hw.plan.plan import Plan, Stages, plan
-from dynagate.integrators.turn import graph_of
+from dynagate.integrators.design_graph import graph_of
 
 if TYPE_CHECKING:
     from dynagate.hw.vectors.drawn import Vectors

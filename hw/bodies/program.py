@@ -322,8 +322,8 @@ def _check_plan(solver: ChipSolver, spec: CoreSpec) -> None:
     if plan > room:
         knots = solver.options.knots
         raise ProgramError(
-            f"a plan of {knots} knots of {solver.robot.name} takes {plan} values of turns, {plan - room} more than "
-            f"the core's {room}; expected at most {room * knots // plan} knots"
+            f"a plan of {knots} knots of {solver.robot.name} takes {plan} values of iterations, {plan - room} more "
+            f"than the core's {room}; expected at most {room * knots // plan} knots"
         )
 
 

@@ -56,7 +56,7 @@ def datasheet(built: Design[ScheduledProgram], errors: SampledErrors | None = No
         ("core", core.text),
         ("instructions", f"{body.instructions}, {body.functions_used} of them functions"),
         ("cycles", f"{design.latency} from the first program word to the last result{_at_least(scheduled)}"),
-        (f"cycles between {'samples' if body.loop is None else 'turns'}", f"{body.period}"),
+        (f"cycles between {'samples' if body.loop is None else 'steps'}", f"{body.period}"),
         *([("samples in one run", f"{body.samples_per_run}, in those cycles")] if body.samples_per_run > 1 else []),
         ("slots used", f"{scheduled.use:.0%}"),
         ("program", f"{body.words} of {1 << core.program_bits} words of {core.program_word} bits"),

@@ -29,8 +29,8 @@ from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.policy import file_policy
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import ChipMotion, solves
+from dynagate.integrators.design_graph import graph_of
 from dynagate.integrators.step import CARRY
-from dynagate.integrators.turn import graph_of
 
 
 @dataclass(frozen=True)

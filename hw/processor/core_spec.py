@@ -176,7 +176,7 @@ def _large_enough(scheduled: ProgramSchedule) -> Core:
     core = scheduled.core
     if (over := scheduled.instructions.kept - (1 << MOST_TURN_BITS)) > 0:
         raise ProgramError(
-            f"{scheduled.instructions.title} keeps {scheduled.instructions.kept} values of its turns, {over} more "
+            f"{scheduled.instructions.title} keeps {scheduled.instructions.kept} values of its iterations, {over} more "
             f"than the largest core's {1 << MOST_TURN_BITS}; expected fewer knots"
         )
     bits = {

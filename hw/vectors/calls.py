@@ -76,7 +76,7 @@ def _drawn(
     for name in CALL:
         if name in drawn:
             drawn[name][far] *= BEYOND
-    return {name: drawn[name] for name in solver.blocks.loop.per_turn if name in drawn}, far
+    return {name: drawn[name] for name in solver.blocks.loop.per_iteration if name in drawn}, far
 
 
 def _finite(inputs: Arrays, first: Arrays) -> Arrays:

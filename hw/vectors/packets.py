@@ -233,7 +233,7 @@ def _masks(design: DesignRecord[ProgramBody], subject: Subject) -> Words:
         codec, loop = each.wire.output, design.body.loop
         words = np.zeros((1, axi.beats.output * axi.lanes), np.uint32)
         ones = np.full((1, len(each.output.fields)), -1)
-        for iteration in range(1 if loop is None else loop.turns):
+        for iteration in range(1 if loop is None else loop.steps):
             moved = codec if loop is None else codec.moved([iteration * stride for stride in loop.outputs])
             moved.put_bits(words, ones, range(ones.size))
         words[:, codec.words - 1 :] = 0xFFFFFFFF  # the flag and the tag

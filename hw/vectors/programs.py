@@ -70,7 +70,7 @@ def program_vectors(
         seed: Seed of the draw.
     """
     assert design.body.shell is not None
-    iterations = 1 if design.body.loop is None else design.body.loop.turns
+    iterations = 1 if design.body.loop is None else design.body.loop.steps
     cycles = max(iterations * design.body.period, design.input.words + design.output.words)
     few, count = (min(count, max(busy * design.body.shell.cores // cycles, FEWEST)) for busy in (FEW, BUSY))
     if design.body.loop is None:
@@ -183,7 +183,7 @@ def _of_iterations(
     assert design.body.shell is not None
     loop, cores = design.body.loop, design.body.shell.cores
     pieces = [PIECES[k % len(PIECES)] for k in range(max(count * len(PIECES) // (cores * sum(PIECES)), FEWEST))]
-    batch, longest = len(pieces) * cores, max(PIECES) * loop.turns
+    batch, longest = len(pieces) * cores, max(PIECES) * loop.steps
     states, inside = _starts(formatted, region, batch * longest, seed)
     each = {name: x.reshape(batch, longest, *x.shape[1:]) for name, x in states.items()}
     iterations = ITERATIONS[formatted.kind](formatted, each, design, region.robot)
@@ -250,11 +250,11 @@ def _loop_iterations(
     motion = ChipMotion.of(robot, AlgorithmOptions.of_record(design.options), design.body.core["word"])
     formats = {port.name: formatted.input_formats(port.name) for port in formatted.inputs}
     begun = entered(design, motion.begun(each["q"][:, 0], each["qd"][:, 0]), formats)
-    loop, per_turn = LoopTrajectories(formatted, begun.integers), formatted.loop.per_turn
+    loop, per_iteration = LoopTrajectories(formatted, begun.integers), formatted.loop.per_iteration
     batch, longest = each["q"].shape[:2]
     rows, came, overflow = [], [], []
     for k in range(longest):
-        rows.append(entered(design, {name: each[name][:, k] for name in per_turn}, formats))
+        rows.append(entered(design, {name: each[name][:, k] for name in per_iteration}, formats))
         came.append(iteration_results(design, loop, rows[-1].integers))
         overflow.append(loop.overflow)
     with np.errstate(all="ignore"):
@@ -313,19 +313,19 @@ def _piece(
     if piece == 0:
         for name, columns in iterations.begin.items():
             put(sent, source, design.input, name, columns[i : i + 1])
-    first = piece * loop.turns
-    for k in range(loop.turns):
+    first = piece * loop.steps
+    for k in range(loop.steps):
         own_inputs = source.moved([k * loop.inputs] * len(source.slots))
         own_results = sink.moved([k * stride for stride in loop.outputs])
         for name, columns in iterations.inputs[first + k].items():
             put(sent, own_inputs, design.input, name, columns[i : i + 1])
         for name, columns in iterations.results[first + k].items():
             put(came, own_results, design.output, name, columns[i : i + 1])
-    own = slice(first, first + loop.turns)
+    own = slice(first, first + loop.steps)
     overflow, bad = iterations.overflow[i, own], bool(iterations.bad[i, own].any())
     flagged = bool(overflow.any())
     iteration = int(np.argmax(overflow)) if flagged and not bad else 0
     sink.put_flags(came, (flagged or bad) | iteration << 1)
     rows = iterations.reference[i, own]
-    usable = known and not late[first + loop.turns - 1] and not np.isinf(rows).any()
+    usable = known and not late[first + loop.steps - 1] and not np.isinf(rows).any()
     return Packet(0, sent[0], came[0], flagged, bad, rows.reshape(-1) if usable else None)

@@ -161,9 +161,9 @@ def test_arrays_that_a_compiled_loop_would_leave(language: str, cache: Path) -> 
             call(inputs, {**outputs, **wrong})
 
 
-def test_turns_that_are_not_the_loops_in_c(cache: Path) -> None:
-    kernel = LoopKernel(replace(swapping(), stop=replace(swapping().stop, turns=5)), np.float64, folder=cache)
-    with pytest.raises(ValueError, match="swap: turns=4; expected 5"):
+def test_iterations_that_are_not_the_loops_in_c(cache: Path) -> None:
+    kernel = LoopKernel(replace(swapping(), stop=replace(swapping().stop, iterations=5)), np.float64, folder=cache)
+    with pytest.raises(ValueError, match="swap: iterations=4; expected 5"):
         kernel.bound({}, {}, 2, 4)
     LoopKernel(square_root(), np.float64, folder=cache)({"a": np.ones(2), "x": np.ones(2)}, _root_outputs(), 2, 0)
 

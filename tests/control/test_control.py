@@ -31,7 +31,7 @@ from dynagate.forces import Limits, Servo
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.loop import TURNS, Loop, evaluate_loop
+from dynagate.graph.loop import ITERATIONS, Loop, evaluate_loop
 from dynagate.graph.ops import OPS
 from dynagate.graph.recorder import Recording
 from dynagate.host.devices.integer_loop import IntegerLoop
@@ -325,7 +325,7 @@ def test_integers_that_repeat_are_computed_once() -> None:
         return own._graph(graph, values)
 
     each = evaluate_loop(own.loop, values, counted)
-    assert each[TURNS].max() == 13
+    assert each[ITERATIONS].max() == 13
     every = len(computed)
     computed.clear()
     once = evaluate_loop(own.loop, values, counted, reuse=True)
@@ -696,7 +696,14 @@ def test_costs_refused(weights: dict[str, Any], text: str) -> None:
 
 
 def names_in(loop: Loop) -> set[str]:
-    own = {*loop.carry, *loop.carry.values(), *loop.per_turn, *loop.kept, *loop.last, *(x.name for x in loop.inputs)}
+    own = {
+        *loop.carry,
+        *loop.carry.values(),
+        *loop.per_iteration,
+        *loop.kept,
+        *loop.last,
+        *(x.name for x in loop.inputs),
+    }
     for step in loop.steps:
         own |= names_in(step) if isinstance(step, Loop) else {port.name for port in (*step.inputs, *step.outputs)}
     return own
@@ -774,9 +781,9 @@ CHIP = IlqrOptions(3, StepOptions(DT), 3, 1e-6, 1e-9, 1e9)
 @pytest.mark.parametrize("solver", ["ilqr", "mppi"])
 def test_a_program_s_inputs_have_any_name(solver: str) -> None:
     """The formats and the instructions of a solver's program do not depend on the names of its cost's inputs."""
-    hostile = [name for name in names_of_solvers() if name not in ("cost", "converged", "turns", "weight", "least")][
-        ::4
-    ]
+    hostile = [
+        name for name in names_of_solvers() if name not in ("cost", "converged", "iterations", "weight", "least")
+    ][::4]
     hostile += ["qs", "us_before", "us_new", "reg", "ahead", "mean", "number_before", "solver"]
     hostile = list(dict.fromkeys(hostile))
     programs = []
@@ -792,7 +799,7 @@ def test_a_program_s_inputs_have_any_name(solver: str) -> None:
         if solver == "mppi":
             chip = ChipMppi.of(ARM, cost, MppiOptions(3, StepOptions(DT), 4, 1.0, np.full(2, 0.1)))
         random, problems = np.random.default_rng(6), dict[str, Any]()
-        for port in (port for port in chip.blocks.loop.inputs if port.name in chip.blocks.loop.per_turn):
+        for port in (port for port in chip.blocks.loop.inputs if port.name in chip.blocks.loop.per_iteration):
             problems[port.name] = random.uniform(-0.3, 0.3, (8, *port.shape))
         problems |= {name: np.arange(8.0) for name in ("draw", "seed") if name in problems}
         assert {*names} < {*problems}

@@ -21,7 +21,7 @@ from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.models.loops import LoopTrajectories, assign_loop, integers_of, observe
 from dynagate.fixedpoint.models.observed_loops import Unlimited
 from dynagate.graph.blocks import in_blocks
-from dynagate.graph.loop import TURNS, Count, Loop
+from dynagate.graph.loop import ITERATIONS, Count, Loop
 from dynagate.host.inverse_kinematics import InverseKinematics
 from dynagate.host.links import DeviceError
 from dynagate.hw.processor.checker.replay import Memory
@@ -32,7 +32,7 @@ from dynagate.hw.processor.isa.shape import Core
 from dynagate.robot import Mimic
 
 from tests.oracle import pinocchio_of
-from tests.replays import replayed_turn
+from tests.replays import replayed_iteration
 
 ARM = robots.load("two_joint_arm")
 IIWA = robots.load("iiwa14")
@@ -524,14 +524,16 @@ def test_the_loop_is_a_program_of_a_core_with_four_units() -> None:
         "end", "iiwa14", {"q_new": (7,), "q_last": (7,)}, lambda x: {"found": x["q_new"], "next": x["q_last"] * 0.5}
     )
     steps, targets = (first, ik_loop(IIWA, options), end), ("link_7_position", "link_7_rotation")
-    blocks = in_blocks(Loop("calls", "iiwa14", steps, {"next": "q_last"}, Count(), ("q0", *targets), ("found", TURNS)))
+    blocks = in_blocks(
+        Loop("calls", "iiwa14", steps, {"next": "q_last"}, Count(), ("q0", *targets), ("found", ITERATIONS))
+    )
 
     def calls(count: int, seed: int) -> dict[str, np.ndarray]:
         q0, poses = near_problems(count, seed)
         return {"q0": q0, targets[0]: poses[:, :3, 3], targets[1]: poses[:, :3, :3]}
 
-    per_turn = {name: x[:, None] for name, x in calls(300, seed=0).items()}
-    observed = observe(blocks, {"q_last": np.zeros((300, 7))}, per_turn, lambda values: np.ones(300, bool))
+    per_iteration = {name: x[:, None] for name, x in calls(300, seed=0).items()}
+    observed = observe(blocks, {"q_last": np.zeros((300, 7))}, per_iteration, lambda values: np.ones(300, bool))
     for batch in (batch for batches in observed.inputs.values() for batch in batches):
         for name in [name for name in batch if name.endswith("_before")]:  # the number of iterations
             batch[name] = np.linspace(0.0, 16.0, batch[name].size).reshape(batch[name].shape)
@@ -545,7 +547,7 @@ def test_the_loop_is_a_program_of_a_core_with_four_units() -> None:
     problems = calls(16, seed=1)
     states, own = integers_of(formatted, {"q_last": np.zeros((16, 7))}), integers_of(formatted, problems)
     values, _ = LoopTrajectories(formatted, states).advance(own)
-    results, _ = replayed_turn(program, {**states, **own}, Memory())
+    results, _ = replayed_iteration(program, {**states, **own}, Memory())
     for name, words in results.items():
         np.testing.assert_array_equal(words, [fixed.value for fixed in values[name]], err_msg=name)
     q = np.stack([fixed.value * fixed.format.step for fixed in values["found"]], axis=1)

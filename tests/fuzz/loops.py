@@ -1,10 +1,10 @@
 """Loops of graphs, loops within loops among them, on every executor against plain Python.
 
 A case: {"kind": "loops", "loop": {...}, "inputs": {name: [number of each sample, ...]}, "devices"}. A loop: {"steps",
-"carry", "turns" or "until": [value, tolerance, turns at most]} and, where drawn, "per_turn", "kept", "last",
-"backwards", "every". A step: {"take": [names], "give": {name: [operation, operand, ...]}}, or {"loop": {...}}. Values
-are numbers; names are few, so that those of a loop and of one within are often equal. Device "blocks" is the loop in
-blocks, and "program" the words of a processor's program, replayed, against the integers of the loop.
+"carry", "iterations" or "until": [value, tolerance, iterations at most]} and, where drawn, "per_iteration", "kept",
+"last", "backwards", "every". A step: {"take": [names], "give": {name: [operation, operand, ...]}}, or {"loop": {...}}.
+Values are numbers; names are few, so that those of a loop and of one within are often equal. Device "blocks" is the
+loop in blocks, and "program" the words of a processor's program, replayed, against the integers of the loop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynagate.fixedpoint.models.loops import LoopTrajectories, assign_loop, inte
 from dynagate.fixedpoint.models.observed_loops import Unlimited
 from dynagate.graph import Graph
 from dynagate.graph.blocks import in_blocks
-from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
+from dynagate.graph.loop import ITERATIONS, RESIDUAL, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.steps import LOOP
 from dynagate.hw.processor.checker.replay import Memory
@@ -35,7 +35,7 @@ from dynagate.native.loop import LoopKernel
 
 from tests.fuzz.findings import Findings
 from tests.played_card import ON_HOST
-from tests.replays import replayed_turn
+from tests.replays import replayed_iteration
 
 Case = dict[str, Any]
 Values = dict[str, float]
@@ -50,7 +50,7 @@ OPERATIONS = {
 """Over expressions; numbers but for `larger`."""
 ON_NUMBERS = {**OPERATIONS, "larger": lambda a, b: a if a - b > 0.0 else b}
 STARTS, COMPUTED = ("a", "b", "c", "p"), ("u", "v", "w", "x", "y")
-TURNS_OF_CALL = 4
+ITERATIONS_OF_CALL = 4
 DEVICES = ["numpy", "cpu", "one", "cuda", "blocks", "program"]
 WORD = 24
 EXACT = 1e-11
@@ -82,16 +82,16 @@ def _drawn(random: np.random.Generator) -> Case:
     loop: Case = {"steps": steps, "carry": _carry(random, computed, sorted(taken))}
     free = sorted(taken - set(loop["carry"].values()))
     if free and random.random() < 0.6:
-        loop["per_turn"] = [free[0]]
+        loop["per_iteration"] = [free[0]]
     else:
-        loop["turns"] = TURNS_OF_CALL
+        loop["iterations"] = ITERATIONS_OF_CALL
     loop["kept"] = [name for name in computed if random.random() < 0.6]
     loop["last"] = [name for name in computed if name not in loop["kept"]]
     if random.random() < 0.2:
         loop["backwards"] = True
     elif random.random() < 0.2:
         loop["every"] = 2
-    values = random.uniform(-2.0, 2.0, (len(taken), TURNS_OF_CALL))
+    values = random.uniform(-2.0, 2.0, (len(taken), ITERATIONS_OF_CALL))
     inputs = {name: [float(f"{x:.2g}") for x in row] for name, row in zip(sorted(taken), values, strict=True)}
     return {"kind": "loops", "loop": loop, "inputs": inputs, "devices": DEVICES}
 
@@ -127,7 +127,7 @@ def _inner(random: np.random.Generator, known: list[str], levels: int = 2) -> Ca
     if random.random() < 0.3:
         loop["until"] = [str(random.choice(computed)), 0.3, 5]
     else:
-        loop["turns"] = int(random.integers(1, 4))
+        loop["iterations"] = int(random.integers(1, 4))
     loop["last"] = [computed[-1]]
     return loop
 
@@ -140,7 +140,7 @@ def _carry(random: np.random.Generator, computed: list[str], taken: list[str]) -
 def _given(step: Case) -> list[str]:
     if "loop" not in step:
         return list(step["give"])
-    return [*step["loop"].get("last", []), *([TURNS, RESIDUAL] if "until" in step["loop"] else [])]
+    return [*step["loop"].get("last", []), *([ITERATIONS, RESIDUAL] if "until" in step["loop"] else [])]
 
 
 def _taken(step: Case) -> list[str]:
@@ -163,8 +163,8 @@ def loop_of(record: Case, name: str) -> Loop:
         loop_of(step["loop"], f"{name}_{k}") if "loop" in step else _graph_of(step, f"{name}_{k}")
         for k, step in enumerate(record["steps"])
     )
-    stop = Until(*record["until"]) if "until" in record else Count(record.get("turns"))
-    lists = {part: tuple(record.get(part, ())) for part in ("per_turn", "kept", "last")}
+    stop = Until(*record["until"]) if "until" in record else Count(record.get("iterations"))
+    lists = {part: tuple(record.get(part, ())) for part in ("per_iteration", "kept", "last")}
     others = {"backwards": record.get("backwards", False), "every": record.get("every", 1)}
     return Loop(name, "none", steps, record.get("carry", {}), stop, **lists, **others)
 
@@ -181,20 +181,20 @@ def _graph_of(step: Case, name: str) -> Graph:
 
 
 def computed(loop: Case, inputs: dict[str, Any]) -> dict[str, Any]:
-    """What a loop gives for one sample: numbers; lists of those that are kept. inputs: lists of those per turn."""
-    per_turn = {name: inputs[name] for name in loop.get("per_turn", ())}
-    state = {name: value for name, value in inputs.items() if name not in per_turn}
-    turns = next((len(values) for values in per_turn.values()), loop.get("turns"))
+    """What a loop gives for one sample: numbers; lists of those that are kept. inputs: lists of those per iteration."""
+    per_iteration = {name: inputs[name] for name in loop.get("per_iteration", ())}
+    state = {name: value for name, value in inputs.items() if name not in per_iteration}
+    iterations = next((len(values) for values in per_iteration.values()), loop.get("iterations"))
     if "until" in loop:
-        turns = loop["until"][2]
+        iterations = loop["until"][2]
     kept: dict[str, list[float]] = {name: [] for name in loop.get("kept", ())}
     values: Values = {}
     count, residual = 0, float("inf")
-    for turn in reversed(range(turns)) if loop.get("backwards") else range(turns):
-        values = _turn(loop, {**state, **{name: row[turn] for name, row in per_turn.items()}})
+    for iteration in reversed(range(iterations)) if loop.get("backwards") else range(iterations):
+        values = _iteration(loop, {**state, **{name: row[iteration] for name, row in per_iteration.items()}})
         for value, name in loop.get("carry", {}).items():
             state[name] = values[value]
-        if (turn + 1) % loop.get("every", 1) == 0:
+        if (iteration + 1) % loop.get("every", 1) == 0:
             for name, row in kept.items():
                 row.append(values[name])
         if "until" in loop:
@@ -203,10 +203,10 @@ def computed(loop: Case, inputs: dict[str, Any]) -> dict[str, Any]:
                 break
     result: dict[str, Any] = {name: row[::-1] if loop.get("backwards") else row for name, row in kept.items()}
     result |= {name: values[name] for name in loop.get("last", ())}
-    return {**result, **({TURNS: float(count), RESIDUAL: residual} if "until" in loop else {})}
+    return {**result, **({ITERATIONS: float(count), RESIDUAL: residual} if "until" in loop else {})}
 
 
-def _turn(loop: Case, values: Values) -> Values:
+def _iteration(loop: Case, values: Values) -> Values:
     values = dict(values)
     for step in loop["steps"]:
         if "loop" in step:
@@ -221,32 +221,32 @@ def check(case: Case, findings: Findings) -> None:
     loop = findings.guarded("loop", lambda: loop_of(case["loop"], "drawn"))
     if loop is None:
         return
-    per_turn = set(loop.per_turn)
+    per_iteration = set(loop.per_iteration)
     batch = 11
     columns = {name: np.array(case["inputs"].get(name, [1.0]), float) for name in (port.name for port in loop.inputs)}
     inputs: dict[str, np.ndarray] = {}
     for name, column in columns.items():
-        shape = (batch, TURNS_OF_CALL) if name in per_turn else (batch,)
+        shape = (batch, ITERATIONS_OF_CALL) if name in per_iteration else (batch,)
         inputs[name] = np.resize(column, shape)
     samples = [
         computed(case["loop"], {name: value[k].tolist() for name, value in inputs.items()}) for k in range(batch)
     ]
     expected = {name: np.array([sample[name] for sample in samples]) for name in samples[0]}
-    turns = 0 if isinstance(loop.stop, Until) else loop.turns(inputs)
+    iterations = 0 if isinstance(loop.stop, Until) else loop.iterations(inputs)
     with tempfile.TemporaryDirectory() as folder:
         if "program" in case["devices"] and loop.kind == LOOP and not loop.backwards and loop.every == 1:
             try:
-                _compare_program(loop, inputs, turns, expected, findings)
+                _compare_program(loop, inputs, iterations, expected, findings)
             except dynagate.Error as error:
                 findings.wrong("program", str(error))
         for device in (each for each in case["devices"] if each != "program"):
-            outputs = findings.guarded(device, lambda d=device: _on(d, loop, inputs, turns, Path(folder)))
+            outputs = findings.guarded(device, lambda d=device: _on(d, loop, inputs, iterations, Path(folder)))
             for name, value in (outputs or {}).items():
                 rows = len(value)
                 findings.near(f"{device} {name}", value, expected[name][:rows], EXACT)
 
 
-def _on(device: str, loop: Loop, inputs: dict[str, np.ndarray], turns: int, folder: Path) -> dict[str, np.ndarray]:
+def _on(device: str, loop: Loop, inputs: dict[str, np.ndarray], iterations: int, folder: Path) -> dict[str, np.ndarray]:
     if device == "numpy":
         return evaluate_loop(loop, inputs)
     if device == "blocks":
@@ -257,7 +257,7 @@ def _on(device: str, loop: Loop, inputs: dict[str, np.ndarray], turns: int, fold
         names = zip((*loop.kept, *loop.last), (*blocks.loop.kept, *blocks.loop.last), strict=True)
         return {name: outputs[other] for name, other in names}
     if device == "cuda":
-        card = GpuLoop(loop, np.float64, turns or None, folder=folder, toolchain=ON_HOST)
+        card = GpuLoop(loop, np.float64, iterations or None, folder=folder, toolchain=ON_HOST)
         outputs = card.new_outputs(len(next(iter(inputs.values()))))
         card(inputs, outputs)
         card.close()
@@ -266,19 +266,19 @@ def _on(device: str, loop: Loop, inputs: dict[str, np.ndarray], turns: int, fold
     own = {name: np.ascontiguousarray(value[:rows]) for name, value in inputs.items()}
     kernel = LoopKernel(loop, np.float64, folder=folder)
     batch = len(next(iter(own.values())))
-    outputs = kernel.new_outputs(batch, turns)
-    kernel(own, outputs, batch, turns)
+    outputs = kernel.new_outputs(batch, iterations)
+    kernel(own, outputs, batch, iterations)
     return outputs
 
 
 def _compare_program(
-    loop: Loop, inputs: dict[str, np.ndarray], turns: int, expected: dict[str, np.ndarray], findings: Findings
+    loop: Loop, inputs: dict[str, np.ndarray], iterations: int, expected: dict[str, np.ndarray], findings: Findings
 ) -> None:
     """Compare the words of the loop's program with its integers, and these with numbers if no iteration decides."""
     blocks = in_blocks(loop)
     batch = len(next(iter(inputs.values())))
-    each = {name: inputs[name] for name in loop.per_turn} or {"none": np.zeros((batch, turns))}
-    states = {name: value for name, value in inputs.items() if name not in loop.per_turn}
+    each = {name: inputs[name] for name in loop.per_iteration} or {"none": np.zeros((batch, iterations))}
+    states = {name: value for name, value in inputs.items() if name not in loop.per_iteration}
     observed = observe(blocks, states or {"none": np.zeros(batch)}, each, lambda values: np.ones(batch, bool))
     formatted = assign_loop(blocks, observed, Unlimited(), Policy(word=WORD))
     angle = angles_of(formatted.graphs(), WORD)
@@ -289,11 +289,11 @@ def _compare_program(
     scheduled = schedule(loop_instructions(formatted), Core(units=2, word=WORD))
     kept: dict[str, list[np.ndarray]] = {name: [] for name in blocks.loop.kept}
     values, flagged = {}, np.zeros(batch, bool)
-    for turn in range(turns):
-        now = {name: value[:, turn] for name, value in each.items() if name in names}
+    for iteration in range(iterations):
+        now = {name: value[:, iteration] for name, value in each.items() if name in names}
         own = integers_of(formatted, now)
         values, flagged = integers.advance(own)
-        results, _ = replayed_turn(scheduled, {**begun, **own}, memory)
+        results, _ = replayed_iteration(scheduled, {**begun, **own}, memory)
         for name, entries in results.items():
             findings.same(f"program {name}", entries[0], values[name][0].value)
         for name, row in kept.items():

@@ -13,7 +13,7 @@ from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
 from dynagate.forces import Friction, Stops
 from dynagate.forces.options import StepOptions
 from dynagate.graph import GraphError
-from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
+from dynagate.graph.loop import ITERATIONS, RESIDUAL, Count, Loop, Until, evaluate_loop
 from dynagate.host.drift import drift, shortest_word
 from dynagate.host.rollouts import Rollout
 from dynagate.integrators.trajectories import motions
@@ -31,14 +31,14 @@ def test_c_equals_the_reference(batch: int, dtype: type, cache: Path) -> None:
         (accumulated_roots(), {"total": (batch,), "number": (batch, 4)}, 4),
         (square_root(), {"a": (batch,), "x": (batch,)}, 0),
     ]
-    for loop, shapes, turns in cases:
+    for loop, shapes, iterations in cases:
         inputs = {name: random.uniform(0.5, 9.0, shape).astype(dtype) for name, shape in shapes.items()}
         expected = evaluate_loop(loop, inputs)
         kernel = LoopKernel(loop, dtype, folder=cache)
-        outputs = kernel.new_outputs(batch, turns)
-        assert kernel(inputs, outputs, batch, turns)
+        outputs = kernel.new_outputs(batch, iterations)
+        assert kernel(inputs, outputs, batch, iterations)
         for name, value in expected.items():
-            if name in (TURNS, RESIDUAL) and dtype is np.float32:
+            if name in (ITERATIONS, RESIDUAL) and dtype is np.float32:
                 continue  # 1e-12 is below its rounding
             np.testing.assert_allclose(outputs[name], value, rtol=1e-5 if dtype is np.float32 else 1e-12, atol=1e-12)
 
@@ -47,7 +47,7 @@ def test_samples_end_by_themselves(cache: Path) -> None:
     loop = square_root()
     inputs = {"a": np.array([4.0, 1e12, np.nan, 2.0]), "x": np.array([2.0, 1.0, 1.0, 1.0])}
     expected = evaluate_loop(loop, inputs)
-    assert expected[TURNS].tolist() == [1.0, 20.0, 20.0, 5.0]
+    assert expected[ITERATIONS].tolist() == [1.0, 20.0, 20.0, 5.0]
     assert np.isnan(expected[RESIDUAL][2])
     assert expected[RESIDUAL][1] > 1e-12
     kernel = LoopKernel(loop, np.float64, folder=cache)
@@ -71,15 +71,15 @@ def test_what_a_loop_refuses() -> None:
         ({"carry": {"next_c": "a"}}, "carries 'next_c', which no step computes"),
         ({"carry": {"next_a": "c"}}, "carries 'next_a' to 'c', which is no input of a step"),
         ({"carry": {"next_a": "a", "next_b": "a"}}, "carries two values to one input"),
-        ({"per_turn": ("a",)}, "'a' is per turn; expected an input of a step that is not carried"),
+        ({"per_iteration": ("a",)}, "'a' is per iteration; expected an input of a step that is not carried"),
         ({"kept": ("c",)}, "gives 'c', which no step computes"),
-        ({"stop": Count(0)}, "0 turns; expected 1 or more"),
-        ({"stop": Count()}, "its turns are counted by per-turn inputs"),
+        ({"stop": Count(0)}, "0 iterations; expected 1 or more"),
+        ({"stop": Count()}, "its iterations are counted by per-iteration inputs"),
         ({"stop": Until("both", 1e-3, 5)}, "ends by 'both'; expected a value () of a step"),
         ({"steps": ()}, "it has no steps"),
-        ({"every": 0}, "it gives values every 0 turns; expected 1 or more"),
+        ({"every": 0}, "it gives values every 0 iterations; expected 1 or more"),
         ({"steps": (graph, graph)}, None),
-        ({"steps": (swapping(),), "carry": {}}, "step 'swap' is a loop with as many turns as its inputs have"),
+        ({"steps": (swapping(),), "carry": {}}, "step 'swap' is a loop with as many iterations as its inputs have"),
         ({"last": ("next_a", "both", "next_a")}, "it gives 'next_a' twice"),
         ({"kept": ("next_a",)}, "it gives 'next_a' twice"),
     ]:
@@ -91,9 +91,9 @@ def test_what_a_loop_refuses() -> None:
         assert message in str(error.value)
     with pytest.raises(GraphError, match="tolerance 0.0; expected more than 0"):
         Loop("root", "none", square_root().steps, {}, Until("residual_of", 0.0, 3), last=("better",))
-    with pytest.raises(GraphError, match="at most 0 turns; expected 1 or more"):
+    with pytest.raises(GraphError, match="at most 0 iterations; expected 1 or more"):
         Loop("root", "none", square_root().steps, {}, Until("residual_of", 1e-3, 0), last=("better",))
-    with pytest.raises(ValueError, match=r"input 'more' has shape \(2, 3\); expected \(batch, turns, 3\)"):
+    with pytest.raises(ValueError, match=r"input 'more' has shape \(2, 3\); expected \(batch, iterations, 3\)"):
         evaluate_loop(swapping(), {"a": np.ones((2, 3)), "b": np.ones((2, 3)), "more": np.ones((2, 3))})
     with pytest.raises(ValueError, match="input 'b' is missing; expected shape"):
         evaluate_loop(swapping(), {"a": np.ones((2, 3)), "more": np.ones((2, 4, 3))})

@@ -25,7 +25,7 @@ from dynagate.fixedpoint.models.loops import (
 from dynagate.fixedpoint.models.observed_loops import Unlimited
 from dynagate.graph import Graph, GraphError
 from dynagate.graph.blocks import IN_BLOCKS, in_blocks
-from dynagate.graph.loop import EVALUATE, RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
+from dynagate.graph.loop import EVALUATE, ITERATIONS, RESIDUAL, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.scopes import NAMED
 from dynagate.graph.steps import KINDS, table
@@ -40,7 +40,7 @@ from dynagate.native.loop import C, LoopKernel, emit_loop
 
 from tests.core_programs import SMALL
 from tests.played_card import ON_HOST
-from tests.replays import replayed_turn
+from tests.replays import replayed_iteration
 from tests.small_loops import equal_names
 
 SHAPES: dict[str, tuple[int, ...]] = {"a": (), "b": (), "c": (), "u": (2,), "v": (2,), "w": (2,)}
@@ -128,27 +128,27 @@ class Drawn:
         if not outermost:
             return Loop(body.name, "none", body.steps, carry, Count(random.randint(1, 3)), last=tuple(last))
         constants = [name for name in inputs if name not in carry.values()]
-        per_turn = tuple(random.sample(constants, random.randint(0, len(constants))))
+        per_iteration = tuple(random.sample(constants, random.randint(0, len(constants))))
         kept = tuple(v for v in values if v not in last and random.random() < 0.7)
         backwards = random.random() < 0.3
         every = 1 if backwards else random.choice([1, 1, 2])
         return Loop(
-            body.name, "none", body.steps, carry, Count(COUNT), per_turn, kept, tuple(last), backwards, every
+            body.name, "none", body.steps, carry, Count(COUNT), per_iteration, kept, tuple(last), backwards, every
         )  # fmt: skip
 
-    def by_hand(self, loop: Loop, start: Values, per_turn: Mapping[str, list[list[float]]]) -> dict[str, list]:
+    def by_hand(self, loop: Loop, start: Values, per_iteration: Mapping[str, list[list[float]]]) -> dict[str, list]:
         """The outputs of one sample: a loop in Python over numbers, which knows nothing of arrays and places."""
         state, kept, now = dict(start), {name: [] for name in loop.kept}, dict(start)
-        turns = loop.stop.at_most if isinstance(loop.stop, Until) else loop.stop.turns
-        assert turns is not None
+        iterations = loop.stop.at_most if isinstance(loop.stop, Until) else loop.stop.iterations
+        assert iterations is not None
         taken = 0
-        for turn in reversed(range(turns)) if loop.backwards else range(turns):
-            now = {**state, **{name: each[turn] for name, each in per_turn.items()}}
+        for iteration in reversed(range(iterations)) if loop.backwards else range(iterations):
+            now = {**state, **{name: each[iteration] for name, each in per_iteration.items()}}
             for step in loop.steps:
                 own = {port.name: now[port.name] for port in step.inputs}
                 now |= self.by_hand(step, own, {}) if isinstance(step, Loop) else _sums(self.terms[id(step)], own)
             state |= {name: now[value] for value, name in loop.carry.items()}
-            if (turn + 1) % loop.every == 0:
+            if (iteration + 1) % loop.every == 0:
                 for name, each in kept.items():
                     each.append(now[name])
             taken += 1
@@ -157,7 +157,7 @@ class Drawn:
         results: dict[str, list] = {name: each[::-1] if loop.backwards else each for name, each in kept.items()}
         results |= {name: now[name] for name in loop.last}
         if isinstance(loop.stop, Until):
-            results |= {TURNS: [float(taken)], RESIDUAL: [abs(now[loop.stop.residual][0])]}
+            results |= {ITERATIONS: [float(taken)], RESIDUAL: [abs(now[loop.stop.residual][0])]}
         return results
 
 
@@ -195,15 +195,15 @@ def test_equal_names_in_different_scopes_are_different_values(constants: dict[st
     formatted = formatted.mapped(lambda graph: fused(graph, angle))
     scheduled, memory, begun = schedule(loop_instructions(formatted), SMALL), Memory(), integers_of(formatted, states)
     integers = LoopTrajectories(formatted, begun, 7)
-    turns = integers_of(formatted, {"u": inputs["u"].reshape(-1)})["u"][0].reshape(7, 4)
-    for turn in range(4):
-        own = {"u": [turns[:, turn]]}
+    iterations = integers_of(formatted, {"u": inputs["u"].reshape(-1)})["u"][0].reshape(7, 4)
+    for iteration in range(4):
+        own = {"u": [iterations[:, iteration]]}
         values, overflow = integers.advance(own)
         assert not overflow.any()
-        for name, results in replayed_turn(scheduled, {**begun, **own}, memory)[0].items():
+        for name, results in replayed_iteration(scheduled, {**begun, **own}, memory)[0].items():
             np.testing.assert_array_equal(results[0], values[name][0].value)
         for name in ("y", "next"):
-            np.testing.assert_allclose(values_of(values[name], ()), expected[name][:, turn], atol=2e-5)
+            np.testing.assert_allclose(values_of(values[name], ()), expected[name][:, iteration], atol=2e-5)
 
 
 def test_a_kind_of_step_without_a_row_is_named() -> None:
@@ -223,23 +223,27 @@ def test_random_nested_loops_equal_python(seed: int, cache: Path) -> None:
     loop = drawn.loop
     random = np.random.default_rng(seed)
     inputs = {
-        port.name: random.uniform(-2.0, 2.0, (BATCH, *([COUNT] if port.name in loop.per_turn else []), *port.shape))
+        port.name: random.uniform(
+            -2.0, 2.0, (BATCH, *([COUNT] if port.name in loop.per_iteration else []), *port.shape)
+        )
         for port in loop.inputs
     }
     results = {"numpy": evaluate_loop(loop, inputs)}
-    turns = COUNT if isinstance(loop.stop, Count) else 1
+    iterations = COUNT if isinstance(loop.stop, Count) else 1
     kernel = LoopKernel(loop, np.float64, folder=cache)
     for rows, text in ((BATCH, "C, vectors"), (1, "C, one")):
-        results[text] = kernel.new_outputs(rows, turns)
-        kernel({name: array[:rows] for name, array in inputs.items()}, results[text], rows, turns)
-    card = GpuLoop(loop, np.float64, turns if isinstance(loop.stop, Count) else None, folder=cache, toolchain=ON_HOST)
+        results[text] = kernel.new_outputs(rows, iterations)
+        kernel({name: array[:rows] for name, array in inputs.items()}, results[text], rows, iterations)
+    card = GpuLoop(
+        loop, np.float64, iterations if isinstance(loop.stop, Count) else None, folder=cache, toolchain=ON_HOST
+    )
     results["CUDA"] = card.new_outputs(BATCH)
     card(inputs, results["CUDA"])
     card.close()
     for row in range(BATCH):
         own = {name: np.reshape(array[row], (-1, _size(name))).tolist() for name, array in inputs.items()}
-        start = {name: array[0] for name, array in own.items() if name not in loop.per_turn}
-        expected = drawn.by_hand(loop, start, {name: own[name] for name in loop.per_turn})
+        start = {name: array[0] for name, array in own.items() if name not in loop.per_iteration}
+        expected = drawn.by_hand(loop, start, {name: own[name] for name in loop.per_iteration})
         for executor, arrays in results.items():
             assert arrays.keys() == expected.keys()
             for name, value in expected.items():
@@ -268,24 +272,26 @@ def read_after() -> Loop:
 
 
 def exchanged() -> Loop:
-    """Two inputs that change places each turn, and the one that the last turn had."""
+    """Two inputs that change places each iteration, and the one that the last iteration had."""
     body = _graph(lambda a, b: {"more": a + 2.0 * b}, "a", "b")
     return Loop("exchanged", "none", (body,), {"a": "b", "b": "a"}, Count(3), last=("more", "a"))
 
 
-def descent(turns: int) -> Loop:
+def descent(iterations: int) -> Loop:
     """Gradient descent on the torques of a scalar system: forwards, backwards over what that kept, and a new array."""
     ahead = _graph(lambda x, u, y: {"x1": x * 0.9 + u, "seen": x * 1.0, "y1": y - x}, "x", "u", "y")
     forwards = Loop(
-        "ahead", "none", (ahead,), {"x1": "x", "y1": "y"}, Count(turns), ("u",), ("seen", "y1"), ("x1",), every=1
+        "ahead", "none", (ahead,), {"x1": "x", "y1": "y"}, Count(iterations), ("u",), ("seen", "y1"), ("x1",), every=1
     )
     start = _graph(lambda x1: {"p": x1 * 1.0}, "x1")
     back = _graph(lambda p, seen: {"slope": p * 1.0, "p1": p * 0.9 + seen}, "p", "seen")
-    backwards = Loop("back", "none", (back,), {"p1": "p"}, Count(turns), ("seen",), ("slope",), ("p1",), backwards=True)
+    backwards = Loop(
+        "back", "none", (back,), {"p1": "p"}, Count(iterations), ("seen",), ("slope",), ("p1",), backwards=True
+    )
     move = _graph(lambda u, slope: {"moved": u - slope * 0.01, "size": slope * slope}, "u", "slope")
-    moving = Loop("move", "none", (move,), {}, Count(turns), ("u", "slope"), ("moved",), ("size",))
+    moving = Loop("move", "none", (move,), {}, Count(iterations), ("u", "slope"), ("moved",), ("size",))
     thin = _graph(lambda moved: {"second": moved * 2.0}, "moved")
-    thinning = Loop("thin", "none", (thin,), {}, Count(turns), ("moved",), ("second",), every=2)
+    thinning = Loop("thin", "none", (thin,), {}, Count(iterations), ("moved",), ("second",), every=2)
     steps = (forwards, start, backwards, moving, thinning)
     return Loop(
         "descent", "none", steps, {"moved": "u"}, Until("size", 0.04, 6), last=("moved", "seen", "second", "y1")
@@ -311,17 +317,17 @@ def descended(x: float, y: float, u: list[float]) -> dict[str, Any]:
         if slope[-1] ** 2 <= 0.04:
             break
     second = [2.0 * each for each in u[1::2]]
-    return {"moved": u, "seen": seen, "second": second, "y1": ys, TURNS: taken, RESIDUAL: slope[-1] ** 2}
+    return {"moved": u, "seen": seen, "second": second, "y1": ys, ITERATIONS: taken, RESIDUAL: slope[-1] ** 2}
 
 
-@pytest.mark.parametrize("turns", [5, 70])
-def test_loops_within_take_and_keep_values_of_every_turn(turns: int, cache: Path) -> None:
-    """Arrays of few entries and of many, which are moved in another way; samples that end in different turns."""
-    loop, random = descent(turns), np.random.default_rng(0)
+@pytest.mark.parametrize("iterations", [5, 70])
+def test_loops_within_take_and_keep_values_of_every_iteration(iterations: int, cache: Path) -> None:
+    """Arrays of few entries and of many, which are moved in another way; samples that end in different iterations."""
+    loop, random = descent(iterations), np.random.default_rng(0)
     inputs = {
         "x": random.normal(size=BATCH),
         "y": random.normal(size=BATCH),
-        "u": 0.1 * random.normal(size=(BATCH, turns)),
+        "u": 0.1 * random.normal(size=(BATCH, iterations)),
     }
     results = {"numpy": evaluate_loop(loop, inputs)}
     kernel = LoopKernel(loop, np.float64, folder=cache)
@@ -332,7 +338,7 @@ def test_loops_within_take_and_keep_values_of_every_turn(turns: int, cache: Path
     results["CUDA"] = card.new_outputs(BATCH)
     card(inputs, results["CUDA"])
     card.close()
-    assert len(set(results["numpy"][TURNS].tolist())) > 1
+    assert len(set(results["numpy"][ITERATIONS].tolist())) > 1
     for row in range(BATCH):
         expected = descended(inputs["x"][row], inputs["y"][row], inputs["u"][row].tolist())
         for executor, arrays in results.items():
@@ -343,20 +349,20 @@ def test_loops_within_take_and_keep_values_of_every_turn(turns: int, cache: Path
 
 
 @pytest.mark.parametrize(
-    ("loop", "inputs", "turns", "expected"),
+    ("loop", "inputs", "iterations", "expected"),
     [
         (read_after(), {"p": [[7.0, 15.0]]}, 2, {"moved": [[-7.0, -14.0]], "other": [[700.0, 1500.0]]}),
         (exchanged(), {"a": [3.0], "b": [5.0]}, 3, {"more": [13.0], "a": [3.0]}),
     ],
 )
 def test_values_that_a_loop_within_or_a_carry_could_lose(
-    loop: Loop, inputs: dict[str, Any], turns: int, expected: dict[str, Any], cache: Path
+    loop: Loop, inputs: dict[str, Any], iterations: int, expected: dict[str, Any], cache: Path
 ) -> None:
     arrays = {name: np.array(value) for name, value in inputs.items()}
     kernel = LoopKernel(loop, np.float64, folder=cache)
-    own = kernel.new_outputs(1, turns)
-    kernel(arrays, own, 1, turns)
-    card = GpuLoop(loop, np.float64, turns, folder=cache, toolchain=ON_HOST)
+    own = kernel.new_outputs(1, iterations)
+    kernel(arrays, own, 1, iterations)
+    card = GpuLoop(loop, np.float64, iterations, folder=cache, toolchain=ON_HOST)
     there = card.new_outputs(1)
     card(arrays, there)
     card.close()
@@ -364,9 +370,9 @@ def test_values_that_a_loop_within_or_a_carry_could_lose(
         assert {name: array.tolist() for name, array in results.items()} == expected
 
 
-def falling(turns: int, backwards: bool) -> Loop:
-    """Two graphs that read nothing of the turn before, of which the second reads the first; one that carries; and a
-    loop around all of them, which hands the sum on."""
+def falling(iterations: int, backwards: bool) -> Loop:
+    """Two graphs that read nothing of the iteration before, of which the second reads the first; one that carries; and
+    a loop around all of them, which hands the sum on."""
     recording = Recording("one", "none")
     u, c = recording.input("u", (5,)), recording.input("c", (2,))
     one = recording.graph({"a": np.sin(u) * c[0] + u[::-1] * c[1], "s": u[0] * u[1]})
@@ -377,20 +383,26 @@ def falling(turns: int, backwards: bool) -> Loop:
     b, s, p = recording.input("b", (3,)), recording.input("s", ())[()], recording.input("p", ())[()]
     three = recording.graph({"p1": p * 0.5 + b[0] * b[1] + b[2] * s, "a_p": p * 1.0})
     sweep = Loop(
-        "sweep", "none", (one, two, three), {"p1": "p"}, Count(turns), ("u",), ("b", "a_p"), ("p1",), backwards
+        "sweep", "none", (one, two, three), {"p1": "p"}, Count(iterations), ("u",), ("b", "a_p"), ("p1",), backwards
     )
     return Loop("falling", "none", (sweep,), {"p1": "p"}, Count(3), last=("b", "a_p", "p1"))
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize(("turns", "dtype"), [(3, np.float64), (8, np.float64), (29, np.float64), (29, np.float32)])
-def test_turns_of_one_sample_abreast(
-    turns: int, dtype: type, backwards: bool, cache: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("iterations", "dtype"), [(3, np.float64), (8, np.float64), (29, np.float64), (29, np.float32)]
+)
+def test_iterations_of_one_sample_in_lanes(
+    iterations: int, dtype: type, backwards: bool, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fewer turns than lanes, as many, and some that the last lanes have twice; beside samples in the lanes."""
+    """Fewer iterations than lanes, as many, and some that the last lanes have twice; beside samples in the lanes."""
     monkeypatch.setattr(abreast, "WORTH", 0)
-    loop, random = falling(turns, backwards), np.random.default_rng(0)
-    inputs = {"u": random.normal(size=(33, turns, 5)), "c": random.normal(size=(33, 2)), "p": random.normal(size=33)}
+    loop, random = falling(iterations, backwards), np.random.default_rng(0)
+    inputs = {
+        "u": random.normal(size=(33, iterations, 5)),
+        "c": random.normal(size=(33, 2)),
+        "p": random.normal(size=33),
+    }
     inputs = {name: array.astype(dtype) for name, array in inputs.items()}
     expected = evaluate_loop(loop, inputs)
     kernel = LoopKernel(loop, dtype, folder=cache)

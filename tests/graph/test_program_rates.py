@@ -22,13 +22,15 @@ from dynagate.native.loop import LoopKernel
 from tests.small_loops import equal_names, sums
 
 ARM, IIWA = robots.load("two_joint_arm"), robots.load("iiwa14")
-BATCH, TURNS, STEP = 5, 4, 1e-6
+BATCH, ITERATIONS, STEP = 5, 4, 1e-6
 
 
 def drawn(loop: Loop, seed: int) -> dict[str, np.ndarray]:
     random = np.random.default_rng(seed)
     return {
-        port.name: random.uniform(-1.0, 1.0, (BATCH, *([TURNS] if port.name in loop.per_turn else []), *port.shape))
+        port.name: random.uniform(
+            -1.0, 1.0, (BATCH, *([ITERATIONS] if port.name in loop.per_iteration else []), *port.shape)
+        )
         for port in loop.inputs
     }
 
@@ -63,8 +65,8 @@ def test_rates_of_a_rollout_on_all_executors(tmp_path: Path) -> None:
     product = jvp(loop, ["q", "qd", "tau"])
     expected = evaluate_loop(product, inputs)
     kernel = LoopKernel(product, np.float64, folder=tmp_path)
-    outputs = kernel.new_outputs(BATCH, TURNS)
-    kernel(inputs, outputs, BATCH, TURNS)
+    outputs = kernel.new_outputs(BATCH, ITERATIONS)
+    kernel(inputs, outputs, BATCH, ITERATIONS)
     for name, value in expected.items():
         np.testing.assert_allclose(outputs[name], value, rtol=1e-11, atol=1e-11, err_msg=name)
 
@@ -95,7 +97,7 @@ def nested() -> Loop:
     end = rows.input("x_next_2", ())[()]
     total = rows.graph({"next": np.array(values[0] * u + values[2] * 0.3 + end * values[1], dtype=object)})
     first = sums("first", {"x": {"z": 0.75, "u": 0.5}})
-    return Loop("outer", "none", (first, inner, total), {"next": "z"}, Count(TURNS), ("u",), ("next",), ("seen",))
+    return Loop("outer", "none", (first, inner, total), {"next": "z"}, Count(ITERATIONS), ("u",), ("next",), ("seen",))
 
 
 def check_weights(loop: Loop, inputs: list[str], outputs: list[str], seed: int) -> None:
@@ -123,7 +125,7 @@ def test_weights_of_loops_in_loops() -> None:
 
 
 def test_weights_of_a_rollout() -> None:
-    loop = replace(method_of("rk4").motion(ARM, StepOptions(0.01)).loop, stop=Count(TURNS))
+    loop = replace(method_of("rk4").motion(ARM, StepOptions(0.01)).loop, stop=Count(ITERATIONS))
     check_weights(loop, ["q", "qd", "tau"], ["q_next", "qd_next"], 5)
 
 
@@ -133,7 +135,7 @@ def test_what_has_no_weights_is_refused() -> None:
         vjp(nested(), ["z"], ["x"])
     with pytest.raises(ValueError, match="as many iterations as its inputs; expected a number of iterations"):
         vjp(method_of("rk4").motion(ARM, StepOptions(0.01)).loop, ["q"], ["q_next"])
-    until = replace(equal_names(), stop=Count(TURNS))
+    until = replace(equal_names(), stop=Count(ITERATIONS))
     with pytest.raises(ValueError, match="until 'inner' in a sweep back; expected graphs, scans and counted loops"):
         vjp(until, ["x"], ["next"])
 

@@ -217,7 +217,7 @@ def test_what_passes_along_shares_memory() -> None:
     assert [slots(step).count for step in scans(trace_scan(robots.load("hyq"), NAME))] == [2, 2, 2]
 
 
-def test_a_scan_takes_its_turn_in_a_loop(cache: Path) -> None:
+def test_a_scan_is_a_step_of_a_loop(cache: Path) -> None:
     """Semi-implicit Euler: a graph integrates what the scans compute."""
     robot, dt = random_chain(4, 1), 0.01
     dynamics = trace_scan(robot, NAME)

@@ -335,7 +335,7 @@ def programs(folder: Path) -> Draw:
     asked: dict[str, dict[str, Any]] = {
         "one": functions_of("inverse_dynamics"),
         "functions": functions_of("mass_matrix,inverse_dynamics"),
-        "turns": {**functions_of("rollout"), "dt": 0.01},
+        "steps": {**functions_of("rollout"), "dt": 0.01},
     }
     region = Region.of(arm, velocity=5.0)
     made = {
@@ -348,7 +348,7 @@ def programs(folder: Path) -> Draw:
     def results(name: str) -> list[bytes]:
         x = np.full((2, 2), 0.25)
         with dynagate.open(made[name], device="fixed") as opened:
-            if name == "turns":
+            if name == "steps":
                 moved = opened(x, x, np.full((2, 3, 2), 0.25))
                 return [moved.q.tobytes(), moved.qd.tobytes()]
             if name == "one":

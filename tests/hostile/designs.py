@@ -13,7 +13,7 @@ from dynagate.fixedpoint.assign import assign
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.hw.build import describe
 from dynagate.hw.plan.plan import plan
-from dynagate.integrators.turn import graph_of
+from dynagate.integrators.design_graph import graph_of
 
 KINDS: dict[str, tuple[str, Axi, dict[str, Any]]] = {
     "shell": ("inverse_dynamics", Axi(32), {}),

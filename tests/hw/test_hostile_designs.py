@@ -137,7 +137,7 @@ INCONSISTENT: list[tuple[str, str, Callable[[Content], None], str]] = [
     ("other carry", "ring", change("ring", "carry", to=[["q_next", "qd"]]), "ring.carry is .*; expected q_next to q"),
     ("no torque", "ring", lambda c: c["stream"]["input"]["ports"][2].update(name="f"), "expected vectors of a state"),
     ("a state as matrix", "ring", port("input", shape=[2, 1]), "expected vectors of a state"),
-    ("words of a turn", "ring", change("axi", "words", "input", to=4), "axi.words.input is 4; expected 5"),
+    ("words of a step", "ring", change("axi", "words", "input", to=4), "axi.words.input is 4; expected 5"),
 ]
 
 
@@ -265,7 +265,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     asked: dict[str, tuple[str, dict[str, Any]]] = {
         "one": ("inverse_dynamics", {}),
         "functions": ("mass_matrix,inverse_dynamics", {}),
-        "turns": ("rollout", {"dt": 0.01}),
+        "steps": ("rollout", {"dt": 0.01}),
     }
     region = Region.of(arm, velocity=5.0)
     return {
@@ -311,8 +311,8 @@ PROGRAMS: list[tuple[str, str, Callable[[Content], object], str]] = [
         lambda c: c["stream"].update(c["functions"][1]["stream"]),
         "stream is not that of the first function",
     ),
-    ("turns over each other", "turns", change("loop", "inputs", to=1), "loop has inputs beyond its stream, or two in"),
-    ("results over each other", "turns", change("loop", "outputs", 0, to=0), "loop has results beyond its stream, or"),
+    ("steps over each other", "steps", change("loop", "inputs", to=1), "loop has inputs beyond its stream, or two in"),
+    ("results over each other", "steps", change("loop", "outputs", 0, to=0), "loop has results beyond its stream, or"),
 ]
 
 

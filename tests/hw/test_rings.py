@@ -55,18 +55,18 @@ def linear(designs: Path) -> Design:
     return built_arm(designs, **options, axi=Axi(64, "batch", "fixed"))
 
 
-def starts(robot: Robot, batch: int, turns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def starts(robot: Robot, batch: int, longest: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """In float32, so that nothing is rounded on the way to the chip."""
     random = np.random.default_rng(seed)
     q = random.uniform(-1.0, 1.0, (batch, robot.nq))
     for part in robot.quaternions():
         q[:, part] /= np.linalg.norm(q[:, part], axis=1, keepdims=True)
-    arrays = q, random.uniform(-1.0, 1.0, (batch, robot.nv)), random.uniform(-1.0, 1.0, (batch, turns, robot.nv))
+    arrays = q, random.uniform(-1.0, 1.0, (batch, robot.nv)), random.uniform(-1.0, 1.0, (batch, longest, robot.nv))
     return tuple(x.astype(np.float32).astype(np.float64) for x in arrays)  # type: ignore[return-value]
 
 
-def with_one_that_leaves(batch: int, turns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    q, qd, tau = starts(ARM, batch, turns, seed)
+def with_one_that_leaves(batch: int, longest: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    q, qd, tau = starts(ARM, batch, longest, seed)
     qd[LEAVES], tau[LEAVES] = [11.0, -11.0], [15.0, -2.0]
     return q, qd, tau
 
@@ -84,7 +84,7 @@ def same(a: Trajectories, b: Trajectories) -> None:
 
 
 def test_ring_equals_its_integers_under_stalls(plain: Design) -> None:
-    """Mixed steps, more trajectories than slots, some that overflow; results of every turn and of every third; the
+    """Mixed steps, more trajectories than slots, some that overflow; results of every step and of every third; the
     number of steps in the register; a reset on the way."""
     passes(plain.folder)
 
@@ -117,9 +117,9 @@ def test_random_turns(shelled: Design, seed: int) -> None:
     pauses = tuple(random.uniform(0.0, 0.8, 2))
     with dynagate.open(shelled, link="sim", pauses=pauses, seed=seed) as chip:
         for batch in (1, int(random.integers(2, 12)), int(random.integers(20, 60))):
-            turns = int(random.integers(1, 12))
-            q, qd, tau = starts(ARM, batch, turns, seed + batch)
-            steps = random.integers(1, turns + 1, batch)
+            longest = int(random.integers(1, 12))
+            q, qd, tau = starts(ARM, batch, longest, seed + batch)
+            steps = random.integers(1, longest + 1, batch)
             steps[random.integers(batch)] = 1
             options = {"steps": steps, "every": int(random.integers(1, 5))}
             same(chip(q, qd, tau, **options), exact(q, qd, tau, **options))
@@ -148,7 +148,7 @@ def test_linearization_friction_and_time_step_on_chip(linear: Design) -> None:
 
 @pytest.mark.long
 def test_rings_on_a_card(linear: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through DMA, which moves a result for each turn, and whose reset sends samples of zeros."""
+    """Through DMA, which moves a result for each step, and whose reset sends samples of zeros."""
     assert linear.design.axi is not None
     device = board(linear)
     monkeypatch.setattr("dynagate.host.xdma_link.System", lambda: CardSystem(LocalCard(device)))
@@ -161,14 +161,14 @@ def test_rings_on_a_card(linear: Design, tmp_path: Path, monkeypatch: pytest.Mon
         same(chip(q, qd, tau, dt=0.01), integers(linear)(q, qd, tau, dt=0.01))
 
 
-def test_a_turn_takes_the_latency_and_little_more(plain: Design) -> None:
+def test_a_step_takes_the_latency_and_little_more(plain: Design) -> None:
     """Two cycles besides the latency, and until the next slot; as many trajectories take all slots."""
     with dynagate.open(plain) as chip:
         chip(*starts(ARM, 1, 40))
-        latency, turn = chip.transfer.latency, chip.transfer.per_sample
-        assert latency <= turn <= -(-(latency + 2) // 4) * 4
-        assert turn <= latency + 4
-        chip(*starts(ARM, round(turn / 4), 40))
+        latency, per_step = chip.transfer.latency, chip.transfer.per_sample
+        assert latency <= per_step <= -(-(latency + 2) // 4) * 4
+        assert per_step <= latency + 4
+        chip(*starts(ARM, round(per_step / 4), 40))
         assert 4.0 / chip.transfer.per_sample >= 0.97
 
 
@@ -203,21 +203,21 @@ def test_angles_wrap(designs: Path) -> None:
     assert np.abs(np.mod(chip.q - exact.q + np.pi, 2.0 * np.pi) - np.pi).max() < 1e-5 * exact.q.max()
 
 
-def test_turns_enter_as_the_chip_continues_them() -> None:
-    """The chip continues the trajectory whose last turn is the oldest, and holds no more than its capacity."""
+def test_steps_enter_as_the_chip_continues_them() -> None:
+    """The chip continues the trajectory whose last step is the oldest, and holds no more than its capacity."""
     random = np.random.default_rng(4)
     for batch, capacity in ((1, 4), (3, 4), (40, 7), (9, 1)):
         steps = random.integers(1, 9, batch)
-        turns = StepOrder.of(steps, capacity)
+        order = StepOrder.of(steps, capacity)
         waiting: list[int] = []
-        for trajectory, turn in zip(turns.trajectory.tolist(), turns.step.tolist(), strict=True):
-            if turn:
+        for trajectory, step in zip(order.trajectory.tolist(), order.step.tolist(), strict=True):
+            if step:
                 assert waiting.pop(0) == trajectory
-            if turn < steps[trajectory] - 1:
+            if step < steps[trajectory] - 1:
                 waiting.append(trajectory)
             assert len(waiting) <= capacity
         for k in range(batch):
-            assert np.array_equal(turns.step[turns.trajectory == k], np.arange(steps[k]))
+            assert np.array_equal(order.step[order.trajectory == k], np.arange(steps[k]))
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -37,9 +37,9 @@ from dynagate.forces import (
 )
 from dynagate.forces.options import StepOptions
 from dynagate.graph.truth import STEP
+from dynagate.integrators.design_graph import graph_of
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import step_graph
-from dynagate.integrators.turn import graph_of
 
 from examples.papers.position_based.drag_points import drag_points
 from tests.mimic_hand import hand

@@ -14,7 +14,7 @@ import pytest
 from dynagate import Region, RigidContact, Rollout, robots
 from dynagate.forces import Plane, Point
 from dynagate.forces.options import StepOptions
-from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, evaluate_loop
+from dynagate.graph.loop import ITERATIONS, RESIDUAL, Count, Loop, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.host import DeviceError
 from dynagate.integrators.explicit_method import rollout_loop
@@ -36,8 +36,8 @@ def opened(cache: Path) -> Callable[..., GpuLoop]:
 
 
 def powers() -> Loop:
-    """A loop of three turns within a loop: each turn multiplies x by y three times, and gives x² without carrying it.
-    The second step gives x anew, from its old value."""
+    """A loop of three iterations within a loop: each iteration multiplies x by y three times, and gives x² without
+    carrying it. The second step gives x anew, from its old value."""
     recording = Recording("multiply", "none")
     x, y = (recording.input(n, (2,)) for n in ("x", "y"))
     inner = Loop("thrice", "none", (recording.graph({"xy": x * y}),), {"xy": "x"}, Count(3), last=("xy",))
@@ -48,13 +48,13 @@ def powers() -> Loop:
 
 
 def every_other() -> Loop:
-    """Five turns, of which the second and the fourth are given."""
+    """Five iterations, of which the second and the fourth are given."""
     return replace(swapping(), name="every_other", every=2)
 
 
 CASES: dict[str, tuple[Callable[[], Loop], dict[str, tuple[int, ...]], int | None]] = {
     "scan": (swapping, {"a": (37, 3), "b": (37, 3), "more": (37, 5, 3)}, 5),
-    "every other turn": (every_other, {"a": (37, 3), "b": (37, 3), "more": (37, 5, 3)}, 5),
+    "every other iteration": (every_other, {"a": (37, 3), "b": (37, 3), "more": (37, 5, 3)}, 5),
     "while": (square_root, {"a": (37,), "x": (37,)}, None),
     "while in scan": (accumulated_roots, {"total": (37,), "number": (37, 4)}, 4),
     "scan in scan": (powers, {"x": (37, 2), "y": (37, 4, 2)}, 4),
@@ -68,15 +68,15 @@ def test_loops_equal_the_reference(
 ) -> None:
     if language == "CUDA in segments":
         monkeypatch.setattr(cuda, "MOST_OPERATIONS", 0)
-    build, shapes, turns = CASES[name]
+    build, shapes, iterations = CASES[name]
     loop, random = build(), np.random.default_rng(5)
     inputs = {name: random.uniform(0.5, 1.5, shape) for name, shape in shapes.items()}
     if language == "C":
         kernel = LoopKernel(loop, np.float64, folder=cache)
-        outputs = kernel.new_outputs(37, turns or 0)
-        kernel(inputs, outputs, 37, turns or 0)
+        outputs = kernel.new_outputs(37, iterations or 0)
+        kernel(inputs, outputs, 37, iterations or 0)
     else:
-        card = opened(loop, np.float64, turns)
+        card = opened(loop, np.float64, iterations)
         before = live(card)  # other loops of this process may have the same library
         outputs = {port: np.full_like(array, np.nan) for port, array in card.new_outputs(37).items()}
         card(inputs, outputs)
@@ -91,7 +91,7 @@ def test_samples_end_by_themselves(opened: Callable[..., GpuLoop]) -> None:
     card = opened(square_root(), np.float64)
     outputs = card.new_outputs(4)
     card(inputs, outputs)
-    assert outputs[TURNS].tolist() == [1.0, 20.0, 20.0, 5.0]
+    assert outputs[ITERATIONS].tolist() == [1.0, 20.0, 20.0, 5.0]
     assert np.isnan(outputs[RESIDUAL][2])
     np.testing.assert_allclose(outputs["better"], evaluate_loop(square_root(), inputs)["better"], rtol=1e-12)
     card.close()
@@ -112,14 +112,14 @@ def test_arrays_on_the_gpu_stay_there(opened: Callable[..., GpuLoop]) -> None:
         card.launch(there, outputs)
 
 
-@pytest.mark.parametrize("turns", [None, 0])
-def test_turns_that_nothing_says(turns: int | None, opened: Callable[..., GpuLoop]) -> None:
-    with pytest.raises(ValueError, match=f"swap: turns={turns}; expected a number of turns"):
-        opened(swapping(), np.float64, turns)
+@pytest.mark.parametrize("iterations", [None, 0])
+def test_iterations_that_nothing_says(iterations: int | None, opened: Callable[..., GpuLoop]) -> None:
+    with pytest.raises(ValueError, match=f"swap: iterations={iterations}; expected a number of iterations"):
+        opened(swapping(), np.float64, iterations)
 
 
-def test_turns_that_are_not_the_loops(opened: Callable[..., GpuLoop]) -> None:
-    with pytest.raises(ValueError, match="thrice: turns=4; expected 3"):
+def test_iterations_that_are_not_the_loops(opened: Callable[..., GpuLoop]) -> None:
+    with pytest.raises(ValueError, match="thrice: iterations=4; expected 3"):
         opened(powers().steps[0], np.float64, 4)
 
 

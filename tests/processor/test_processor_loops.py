@@ -1,4 +1,4 @@
-"""Loops as programs of a processor: rollouts whose states stay in the core, turn by turn equal to the integers."""
+"""Loops as programs of a processor: rollouts whose states stay in the core, step by step equal to the integers."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ def build(robot: Robot, folder: Path, core: Core | int = SMALL, **options: Any) 
     return dynagate.build(robot, "rollout", units=core, policy=policy, region=region, folder=folder, **options)
 
 
-def starts(built: Design, batch: int, turns: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """States and torques, which change from turn to turn."""
+def starts(built: Design, batch: int, steps: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States and torques, which change from step to step."""
     states = built.region.states(built.graph, batch, seed, "uniform")
-    factors = np.random.default_rng(seed).uniform(0.0, 1.0, (batch, turns, 1))
+    factors = np.random.default_rng(seed).uniform(0.0, 1.0, (batch, steps, 1))
     return states["q"], states["qd"], states["tau"][:, None] * factors
 
 
-def check(chip: Any, built: Design, batch: int, turns: int, **options: Any) -> int:
+def check(chip: Any, built: Design, batch: int, steps: int, **options: Any) -> int:
     """Trajectories equal those of the integers; returns how many diverged."""
-    arrays = starts(built, batch, turns)
+    arrays = starts(built, batch, steps)
     assert isinstance(chip, RolloutDevice)
     got = chip(*arrays, **options)
     with dynagate.open(built, device="fixed") as integers:
@@ -92,13 +92,13 @@ def test_a_replayed_loop_equals_the_integers(floating: bool, options: dict[str, 
     memory: Memory = {}
     flagged = np.zeros(15, bool)
     for _ in range(9):
-        turn = loop.advance({i: x for i, x in inputs.items() if i not in carried})
+        step = loop.advance({i: x for i, x in inputs.items() if i not in carried})
         replayed = replay(scheduled, inputs, memory)
         flagged |= replayed.overflow
         value = by_result(scheduled, replayed)
         for i in built.graph.result_nodes:
-            np.testing.assert_array_equal(value[scheduled.instructions.outputs[i]], turn.values[i])
-        np.testing.assert_array_equal(flagged, turn.flagged)
+            np.testing.assert_array_equal(value[scheduled.instructions.outputs[i]], step.values[i])
+        np.testing.assert_array_equal(flagged, step.flagged)
 
 
 def test_a_loop_that_forgets_its_state_is_caught(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_loop_that_forgets_its_state_is_caught(tmp_path: Path) -> None:
 
     kept_ones = scheduled.instructions.pinned
     slots = tuple(sorted((moved(slot) for slot in scheduled.slots), key=lambda slot: (slot.cycle, slot.unit)))
-    if slots == scheduled.slots:  # nothing follows it: let it be written before the turn before was read
+    if slots == scheduled.slots:  # nothing follows it: let it be written before the step before was read
         state = min(slot.cycle for slot in slots if OperandSource(kept, 0, True) in slot.instruction.sources)
         early = replace(own, cycle=max(state - scheduled.core.latency, 0))
         slots = tuple(early if slot is own else slot for slot in slots)
@@ -134,14 +134,14 @@ def chip(arm: Design) -> Iterator[Any]:
 
 
 def test_rollouts_equal_the_integers(chip: Any, arm: Design, tmp_path: Path) -> None:
-    """Of fewer turns than a sample has, of several samples, and of steps of their own; a function in between."""
-    assert arm.hardware.schedule.turns == MAX_STEPS_PER_SAMPLE == 8
+    """Of fewer steps than a sample has, of several samples, and of steps of their own; a function in between."""
+    assert arm.hardware.schedule.steps == MAX_STEPS_PER_SAMPLE == 8
     assert (
         "| limits | positions of 2 joints are not kept: the force `Stops` or `Limits`"
         in (arm.folder / "datasheet.md").read_text()
     )
-    for turns in (1, 8, 9, 21):
-        check(chip, arm, 7, turns)
+    for steps in (1, 8, 9, 21):
+        check(chip, arm, 7, steps)
     check(chip, arm, 6, 20, steps=[1, 5, 8, 9, 20, 3], every=4)
     check(chip, arm, 6, 20, last=True)
     assert 0 < check(chip, arm, 12, 30) < 12  # some come out of their formats
@@ -184,7 +184,7 @@ def test_a_loop_s_folder_is_read_again(arm: Design, tmp_path: Path) -> None:
     assert "previous " in listing(arm.hardware.schedule)
     with dynagate.open(arm.folder, device="fixed") as again:
         check(again, arm, 3, 5)
-    broken = files.sealed(with_loop(arm, turns=9))
+    broken = files.sealed(with_loop(arm, steps=9))
     (tmp_path / files.FILE).write_text(files.text_of(broken))
     with pytest.raises(
         DesignError, match=r"loop has inputs beyond its stream, or two .*; loop has results beyond its stream"
@@ -204,7 +204,7 @@ def test_the_report_of_a_rollout(tmp_path: Path) -> None:
     text = report.text()
     assert text.startswith("two_joint_arm rollout, 24-bit words, 2 units, semi_implicit_euler, 0.01 s a step")
     assert "9 trajectories of 16 steps: integers and flags equal" in text
-    assert "  loop            8 turns in a sample; " in text
+    assert "  loop            8 steps in a sample; " in text
     assert report.passed
     assert text.splitlines()[-1].startswith("PASS: ")
     pace = report.section(Pace)

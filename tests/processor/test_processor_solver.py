@@ -45,7 +45,7 @@ from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import LOAD, STORE, Core
 from dynagate.robot import Robot
 
-from tests.replays import replayed_turn
+from tests.replays import replayed_iteration
 from tests.solver_programs import ARM, COST, ILQR, MPPI, WORD, draws, problems
 
 CORE = Core(units=4, word=WORD, angle_bits=3, turn_bits=8, saturates=1)
@@ -70,8 +70,8 @@ def formatted(solver: ChipIlqr) -> FormattedLoop:
 
 @pytest.fixture(scope="module")
 def scheduled(formatted: FormattedLoop) -> ProgramSchedule:
-    """Turns overlap: those of the backward pass, and of the loops that choose and begin. Timings that were kept from
-    one loop to the next are those of a schedule from scratch."""
+    """Iterations overlap: those of the backward pass, and of the loops that choose and begin. Timings that were kept
+    from one loop to the next are those of a schedule from scratch."""
     plain = schedule(loop_instructions(formatted), CORE)
     overlapped = pipelined(plain)
     assert schedule(overlapped.instructions, CORE) == overlapped
@@ -83,24 +83,24 @@ def scheduled(formatted: FormattedLoop) -> ProgramSchedule:
 def test_a_program_solves_as_the_integers_do(
     solver: ChipIlqr, formatted: FormattedLoop, scheduled: ProgramSchedule
 ) -> None:
-    """Two calls, of which the second begins with what the first has left in the memory of turns; costs and gains are
-    near those of float64."""
+    """Two calls, of which the second begins with what the first has left in the memory of iterations; costs and gains
+    are near those of float64."""
     batch = 3
     integers, memory = LoopTrajectories(formatted, {}, batch), Memory()
     for inputs, exact in calls_of(solver, problems(ARM, batch, 1), 2):
         own = integers_of(formatted, inputs)
         values, _ = integers.advance(own)
-        got, _ = replayed_turn(scheduled, own, memory)
+        got, _ = replayed_iteration(scheduled, own, memory)
         for name, entries in got.items():
             for result, fixed in zip(entries, values[name], strict=True):
                 np.testing.assert_array_equal(result, fixed.value, err_msg=name)
         result = {name: values_of(values[name], exact[name].shape[1:]) for name in got}
-        np.testing.assert_array_equal(result["turns"], exact["turns"])
+        np.testing.assert_array_equal(result["iterations"], exact["iterations"])
         assert (result["converged"] == 1.0).all()
         np.testing.assert_allclose(result["cost"], exact["cost"], rtol=1e-4)
         largest = abs(exact["gain"]).max()
         np.testing.assert_allclose(result["gain"] / largest, exact["gain"] / largest, atol=1e-2)
-    assert (exact["turns"] >= 2).all()
+    assert (exact["iterations"] >= 2).all()
 
 
 def test_a_call_that_begins_with_its_guess_owes_nothing_to_memory(solver: ChipIlqr, formatted: FormattedLoop) -> None:
@@ -175,7 +175,7 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
         values, flagged = integers.advance(given)
         same, _ = together.advance(given)
         assert not flagged.any()
-        got, _ = replayed_turn(scheduled, given, memory)
+        got, _ = replayed_iteration(scheduled, given, memory)
         for name, entries in got.items():
             for result, fixed, other in zip(entries, values[name], same[name], strict=True):
                 np.testing.assert_array_equal(result, fixed.value, err_msg=name)
@@ -189,7 +189,7 @@ def test_a_simulation_waits_as_long_as_a_call_may_take(scheduled: ProgramSchedul
     assert 0.5 * waits < scheduled.longest < waits
 
 
-def test_turns_overlap_where_it_pays_and_fits(formatted: FormattedLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_iterations_overlap_where_it_pays_and_fits(formatted: FormattedLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in a core without room for what one part hands to the other, nor where too few cycles are saved."""
     plain = schedule(loop_instructions(formatted), replace(CORE, place_bits=6))
     assert max(plain.depths) <= 64 < max(pipelined(replace(plain, core=CORE)).depths)
@@ -212,17 +212,19 @@ def test_joints_without_a_motor_have_no_torque_whatever_the_guess() -> None:
 
 
 def test_samples_side_by_side_take_fewer_cycles_and_fit_the_core(tmp_path: Path) -> None:
-    """As many as the core's program memory and its memory of turns hold: 9 samples, or 3 of them."""
+    """As many as the core's program memory and its memory of iterations hold: 9 samples, or 3 of them."""
     sampler = ChipMppi.of(ARM, COST, MPPI)
     cycles = {}
-    few_turns, few_words = Core(**SAMPLING, turn_bits=7), Core(**SAMPLING, turn_bits=8, program_bits=10)
-    for core, asked, count in ((4, None, 9), (few_turns, None, 3), (few_words, None, 3), (4, 1, 1)):
+    few_values, few_words = Core(**SAMPLING, turn_bits=7), Core(**SAMPLING, turn_bits=8, program_bits=10)
+    for core, asked, count in ((4, None, 9), (few_values, None, 3), (few_words, None, 3), (4, 1, 1)):
         built = build_solver(sampler, draws(12, 0), core, word=WORD, folder=tmp_path, samples_per_run=asked)
         assert built.design.options["samples_per_run"] == count
         cycles[count] = built.hardware.schedule.longest
     assert cycles[9] < 0.6 * cycles[3]
     assert cycles[3] < 0.5 * cycles[1]
-    with pytest.raises(ProgramError, match=r"takes \d+ words, \d+ more than the core's 1024 and 132 values of turns"):
+    with pytest.raises(
+        ProgramError, match=r"takes \d+ words, \d+ more than the core's 1024 and 132 values of iterations"
+    ):
         build_solver(
             sampler, draws(12, 0), replace(few_words, turn_bits=7), word=WORD, folder=tmp_path, samples_per_run=9
         )
@@ -258,8 +260,8 @@ def test_what_a_chip_does_not_sample(tmp_path: Path, solver: ChipIlqr) -> None:
             replace(MPPI, **cast("Any", changes))
 
 
-def test_a_value_of_a_turn_that_is_kept_too_early_is_caught(scheduled: ProgramSchedule) -> None:
-    """A store before the load of what the turn before the last has kept there."""
+def test_a_value_of_an_iteration_that_is_kept_too_early_is_caught(scheduled: ProgramSchedule) -> None:
+    """A store before the load of what the iteration before the last has kept there."""
     load = next(slot for slot in scheduled.slots if slot.instruction.kind == LOAD)
     store = next(
         slot
@@ -273,7 +275,9 @@ def test_a_value_of_a_turn_that_is_kept_too_early_is_caught(scheduled: ProgramSc
 
 
 def test_too_many_knots_are_refused(formatted: FormattedLoop) -> None:
-    with pytest.raises(ProgramError, match=r"takes \d+ values of turns, \d+ more than the core's 64; expected a core"):
+    with pytest.raises(
+        ProgramError, match=r"takes \d+ values of iterations, \d+ more than the core's 64; expected a core"
+    ):
         check_fits(schedule(loop_instructions(formatted), replace(CORE, turn_bits=6)))
 
 
@@ -350,7 +354,7 @@ def test_the_last_knot_takes_no_bits_of_the_others(alone: bool, monkeypatch: pyt
     own = integers_of(loop, inputs)
     values, _ = LoopTrajectories(loop, {}, 4).advance(own)
     if not alone:  # numbers move by more places than an instruction moves them
-        got, _ = replayed_turn(schedule(loop_instructions(loop), CORE), own, Memory())
+        got, _ = replayed_iteration(schedule(loop_instructions(loop), CORE), own, Memory())
         for result, fixed in zip(got["gain"], values["gain"], strict=True):
             np.testing.assert_array_equal(result, fixed.value)
     gain = values_of(values["gain"], exact["gain"].shape[1:])
@@ -529,7 +533,7 @@ def test_a_report_fails_where_integers_or_gains_differ() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("trials", [1, 10])
 def test_cycles_of_a_call(trials: int, tmp_path: Path) -> None:
-    """A call takes as many cycles as its loops have turns. With one step length and one backward pass in each of a
+    """A call takes as many cycles as its loops have iterations. With one step length and one backward pass in each of a
     fixed number of iterations, the worst call of random problems equals the median, and the most of the datasheet."""
     options = replace(ILQR, iterations=3, tolerance=1e-12, trials=trials, retries=trials)
     solver = ChipIlqr.of(ARM, COST, options)

@@ -30,7 +30,7 @@ from dynagate.forces import Drag, Limits
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph.blocks import in_blocks
-from dynagate.graph.loop import TURNS, Count, Loop, Until, evaluate_loop
+from dynagate.graph.loop import ITERATIONS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.host import RolloutDevice
 from dynagate.host.report import Checks, report_design
@@ -53,7 +53,7 @@ from dynagate.integrators.chip_motion import ChipMotion
 from tests.core_programs import SMALL
 from tests.fuzz.robots import KINDS
 from tests.fuzz.robots import robot_of as drawn_robot
-from tests.replays import replayed_turn
+from tests.replays import replayed_iteration
 
 ARM = robots.load("two_joint_arm")
 SIZE = 3
@@ -67,7 +67,9 @@ class Anywhere:
 
 
 def drawn_graph(name: str, inputs: list[str], outputs: list[str], random: np.random.Generator) -> Graph:
-    """Values (SIZE,) of others, all within about ±2; 'left' is a number whose size halves, at least, in each turn."""
+    """Values (SIZE,) of others, all within about ±2; 'left' is a number whose size halves, at least, in each
+    iteration.
+    """
     recording = Recording(name, "drawn")
     values = [x for key in inputs for x in recording.input(key, () if key == "left" else (SIZE,)).ravel()]
     entries = list(values)
@@ -89,7 +91,7 @@ def drawn_graph(name: str, inputs: list[str], outputs: list[str], random: np.ran
 
 
 def drawn_loop(random: np.random.Generator, levels: int) -> Loop:
-    """A loop of steps with loops in it, so many levels, of counted turns or until 'left' is small."""
+    """A loop of steps with loops in it, so many levels, of counted iterations or until 'left' is small."""
 
     def inner(level: int, until: bool) -> Loop:
         name = f"inner{level}"
@@ -116,7 +118,7 @@ def drawn_loop(random: np.random.Generator, levels: int) -> Loop:
     tail = drawn_graph("tail", ["more0", "other", "state"], ["state_next", "seen"], random)
     carry = {"state_next": "state"}
     steps = (first, begun, inner(0, True), tail)
-    return Loop("drawn", "drawn", steps, carry, Count(), ("control",), ("state_next", "seen", TURNS))
+    return Loop("drawn", "drawn", steps, carry, Count(), ("control",), ("state_next", "seen", ITERATIONS))
 
 
 def formatted_loop(loop: Loop, batch: int, random: np.random.Generator, word: int = 24) -> FormattedLoop:
@@ -134,13 +136,13 @@ def formatted_loop(loop: Loop, batch: int, random: np.random.Generator, word: in
 Integers = dict[str, list[np.ndarray]]
 
 
-def check_turn(
+def check_iteration(
     loop: LoopTrajectories, scheduled: ProgramSchedule, memory: Memory, states: Integers, own: Integers
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """A turn of the program, replayed in Python, gives the loop's integers. Returns these, where this turn of the
-    program overflowed, and where the loop did in this turn or one before it."""
+    """An iteration of the program, replayed in Python, gives the loop's integers. Returns these, where this iteration
+    of the program overflowed, and where the loop did in this iteration or one before it."""
     values, flags = loop.advance(own)
-    got, overflow = replayed_turn(scheduled, {**states, **own}, memory)
+    got, overflow = replayed_iteration(scheduled, {**states, **own}, memory)
     for name, results in got.items():
         for result, fixed in zip(results, values[name], strict=True):
             np.testing.assert_array_equal(result, fixed.value, err_msg=name)
@@ -148,20 +150,20 @@ def check_turn(
 
 
 def check_replay(formatted: FormattedLoop, scheduled: ProgramSchedule, random: np.random.Generator) -> np.ndarray:
-    """Words of the program, replayed in Python, give the integers and flags turn by turn. Returns the turns that the
-    loop with a tolerance took."""
+    """Words of the program, replayed in Python, give the integers and flags iteration by iteration. Returns the
+    iterations that the loop with a tolerance took."""
     batch, memory = 9, Memory()
     states = integers_of(formatted, {"state": random.uniform(-1.0, 1.0, (batch, SIZE))})
     loop = LoopTrajectories(formatted, states)
     flagged = np.zeros(batch, bool)
-    turns = []
+    iterations = []
     for _ in range(3):
         own = integers_of(formatted, {"control": random.uniform(-1.0, 1.0, (batch, SIZE))})
-        values, overflow, flags = check_turn(loop, scheduled, memory, states, own)
+        values, overflow, flags = check_iteration(loop, scheduled, memory, states, own)
         flagged |= overflow
         np.testing.assert_array_equal(flagged, flags)
-        turns.append(values[f"inner0_{TURNS}"][0])
-    return np.concatenate([fixed.value * fixed.format.step for fixed in turns])
+        iterations.append(values[f"inner0_{ITERATIONS}"][0])
+    return np.concatenate([fixed.value * fixed.format.step for fixed in iterations])
 
 
 @pytest.mark.parametrize("seed", [0, 1, 5, *(pytest.param(k, marks=pytest.mark.long) for k in range(6, 30))])
@@ -170,18 +172,18 @@ def test_drawn_loops_in_loops_equal_the_integers(seed: int) -> None:
     loop = drawn_loop(random, 1 + seed % 3)
     formatted = formatted_loop(loop, 200, random)
     scheduled = schedule(loop_instructions(formatted), Core(units=2 + seed % 3))
-    turns = check_replay(formatted, scheduled, random)
-    assert turns.min() >= 1.0
-    assert turns.max() > turns.min()
+    iterations = check_replay(formatted, scheduled, random)
+    assert iterations.min() >= 1.0
+    assert iterations.max() > iterations.min()
 
 
 SEVERAL = [0, 1, *(pytest.param(k, marks=pytest.mark.long) for k in (7, 8, 17, 19, 21, 28, 30, 32, 39))]
-"""Seeds of loops with one in them that has several turns, whose early part takes nothing from late ones."""
+"""Seeds of loops with one in them that has several iterations, whose early part takes nothing from late ones."""
 
 
 @pytest.mark.parametrize("seed", SEVERAL)
-def test_turns_that_overlap_equal_the_integers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part of each turn in the turn before it, whether or not that pays."""
+def test_iterations_that_overlap_equal_the_integers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of each iteration in the iteration before it, whether or not that pays."""
     monkeypatch.setattr(pipelining, "GAIN", -10.0)
     random = np.random.default_rng(seed)
     formatted = formatted_loop(drawn_loop(random, 2 + seed % 2), 200, random)
@@ -191,13 +193,15 @@ def test_turns_that_overlap_equal_the_integers(seed: int, monkeypatch: pytest.Mo
     check_replay(formatted, overlapped, random)
 
 
-def test_a_turn_reads_what_the_next_one_has_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The early part of a turn carries `size` on, of which the late part of the turn before reads what was there."""
+def test_an_iteration_reads_what_the_next_one_has_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The early part of an iteration carries `size` on, of which the late part of the iteration before reads what was
+    there.
+    """
     monkeypatch.setattr(pipelining, "GAIN", -10.0)
-    recording = Recording("turn", "drawn")
+    recording = Recording("iteration", "drawn")
     x, size = recording.input("x", (SIZE,)), recording.input("size", (SIZE,))
-    turn = recording.graph({"x_next": x * (size * (size - 0.5)) * size + 0.3, "size_next": 0.6 * size - 0.2})
-    inner = Loop("inner", "drawn", (turn,), {"x_next": "x", "size_next": "size"}, Count(4), last=("x_next",))
+    iteration = recording.graph({"x_next": x * (size * (size - 0.5)) * size + 0.3, "size_next": 0.6 * size - 0.2})
+    inner = Loop("inner", "drawn", (iteration,), {"x_next": "x", "size_next": "size"}, Count(4), last=("x_next",))
     random = np.random.default_rng(0)
     first = drawn_graph("first", ["state", "control"], ["x", "size"], random)
     tail = drawn_graph("tail", ["x_next", "state"], ["state_next", "seen"], random)
@@ -210,7 +214,7 @@ def test_a_turn_reads_what_the_next_one_has_written_again(monkeypatch: pytest.Mo
     integers = LoopTrajectories(formatted, states)
     for _ in range(3):
         own = integers_of(formatted, {"control": random.uniform(-1.0, 1.0, (9, SIZE))})
-        check_turn(integers, overlapped, memory, states, own)
+        check_iteration(integers, overlapped, memory, states, own)
 
 
 def test_a_drawn_loop_in_blocks_is_the_loop() -> None:
@@ -268,14 +272,14 @@ def build(integrator: str | Integrator | None, folder: Path, core: Core | int = 
     )
 
 
-def starts(batch: int, turns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def starts(batch: int, iterations: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     states = Region.of(ARM, velocity=3.0).sample("forward_dynamics", batch, 1, kind="uniform")
-    factors = np.random.default_rng(1).uniform(0.0, 1.0, (batch, turns, 1))
+    factors = np.random.default_rng(1).uniform(0.0, 1.0, (batch, iterations, 1))
     return states["q"], states["qd"], states["tau"][:, None] * factors
 
 
-def check(chip: Any, built: Design | Path, batch: int, turns: int, **options: Any) -> Any:
-    arrays = starts(batch, turns)
+def check(chip: Any, built: Design | Path, batch: int, iterations: int, **options: Any) -> Any:
+    arrays = starts(batch, iterations)
     assert isinstance(chip, RolloutDevice)
     got = chip(*arrays, **options)
     with dynagate.open(built, device="fixed") as integers:
@@ -352,8 +356,10 @@ def test_variational_steps_replay_as_the_integers(tmp_path: Path) -> None:
     motion, (q, qd, tau) = ChipMotion.of(ARM, options, 24), starts(6, 4)
     states = integers_of(formatted, motion.begun(q, qd))
     loop, memory = LoopTrajectories(formatted, states), Memory()
-    for turn in range(4):
-        check_turn(loop, built.hardware.schedule, memory, states, integers_of(formatted, {"tau": tau[:, turn]}))
+    for iteration in range(4):
+        check_iteration(
+            loop, built.hardware.schedule, memory, states, integers_of(formatted, {"tau": tau[:, iteration]})
+        )
 
 
 def test_a_variational_step_in_integers_ends_where_its_residual_is_small() -> None:

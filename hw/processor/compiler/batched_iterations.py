@@ -75,7 +75,7 @@ class _Together:
         steps: list[Formatted] = []
         for place, step in enumerate(self.whole.steps):
             steps += BATCHED_TURNS[step.kind].iterations(self, step, place)
-        loop, iterations = self.whole.loop, self.whole.loop.most_turns
+        loop, iterations = self.whole.loop, self.whole.loop.max_iterations
         assert isinstance(loop.stop, Count), loop.name
         assert iterations % self.count == 0, (iterations, self.count)
         return _of(loop, steps, self.starts, stop=Count(iterations // self.count))
@@ -105,7 +105,7 @@ class _Together:
         later = {port.name for each in around.steps[place + 1 :] for port in each.inputs}
         later |= {value for value, name in around.carry.items() if name in later}
         results, steps = {*loop.kept, *loop.last}, list[Formatted]()
-        carry, per_turn, kept, last = dict[str, str](), list[str](), list[str](), list[str]()
+        carry, per_iteration, kept, last = dict[str, str](), list[str](), list[str](), list[str]()
         outputs: set[str] = set()
         for k, outside in enumerate(self.names):
             own = {port.name: _of_iteration(port.name, k) for each in loop.steps for port in each.outputs}
@@ -115,12 +115,14 @@ class _Together:
                 assert each.as_graph is not None, f"a loop in {loop.name}"
                 steps.append(_named(each.as_graph, taken, own, k))
             carry |= {own[value]: taken[name] for value, name in loop.carry.items()}
-            per_turn += [name for name in (outside.get(name, name) for name in loop.per_turn) if name not in outputs]
+            per_iteration += [
+                name for name in (outside.get(name, name) for name in loop.per_iteration) if name not in outputs
+            ]
             needed = results if k + 1 == self.count else results & later
             kept += [own[name] for name in loop.kept if name in needed]
             last += [own[name] for name in loop.last if name in needed]
             outputs |= set(own.values())
-        names = {"per_turn": tuple(dict.fromkeys(per_turn)), "kept": tuple(kept), "last": tuple(last)}
+        names = {"per_iteration": tuple(dict.fromkeys(per_iteration)), "kept": tuple(kept), "last": tuple(last)}
         return _of(loop, steps, self.starts, carry=carry, **names)
 
 

@@ -296,14 +296,14 @@ def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = No
     out = set(outputs.values())
     listed = [replace(_linked(each, own), out=each.result in out) for each in listed]
     inputs = (*([] if start is None else [start]), *graph.input_nodes)
-    per_turn = frozenset(set(graph.input_nodes) - carried.keys()) if carried else frozenset()
+    per_iteration = frozenset(set(graph.input_nodes) - carried.keys()) if carried else frozenset()
     return Instructions(
         (ProgramInterface.of(formatted),),
         (Block(tuple(listed), inputs=inputs),),
         outputs,
         (formatted,),
         start,
-        per_turn,
+        per_iteration,
     )
 
 

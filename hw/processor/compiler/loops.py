@@ -107,10 +107,12 @@ class _Compiler:
         interface = ProgramInterface(
             self.loop.robot, self.loop.name, own, ports, formats, self.bounds(own), self.names, tuple(outputs)
         )
-        per_turn = frozenset(i for name in self.loop.per_turn for i in inputs[name] if start is not None)
+        per_iteration = frozenset(i for name in self.loop.per_iteration for i in inputs[name] if start is not None)
         first = () if start is None else (start,)
         self.blocks[0] = replace(self.blocks[0], inputs=(*first, *interface.input_nodes))
-        return Instructions((interface,), tuple(self.blocks), outputs, (self.formatted,), start, per_turn, self.places)
+        return Instructions(
+            (interface,), tuple(self.blocks), outputs, (self.formatted,), start, per_iteration, self.places
+        )
 
     def bounds(self, ports: tuple[Port, ...]) -> dict[int, tuple[float, float]]:
         """Return the smallest and largest value that the formats of the inputs were chosen for."""
@@ -217,7 +219,7 @@ class _Compiler:
             self.close()
         target, around = len(self.blocks), self.level
         self.level = level
-        inside |= {name: self.loaded(step, name) for name in step.loop.per_turn}
+        inside |= {name: self.loaded(step, name) for name in step.loop.per_iteration}
         iteration = self.body(step, inside, level + 1)
         for name in step.loop.kept:
             self.stored(step, name, iteration[name])
@@ -227,7 +229,7 @@ class _Compiler:
         stop = step.loop.stop
         if isinstance(stop, Until):
             self.test(iteration[stop.residual][0], stop)
-        self.close(Repeat(target, step.loop.most_turns, isinstance(stop, Until), level))
+        self.close(Repeat(target, step.loop.max_iterations, isinstance(stop, Until), level))
         self.level = around
         for source, name in step.loop.carry.items():  # behind the loop its last iteration's value has its own name
             if name in self.memory:

@@ -123,7 +123,7 @@ class ProgramSchedule:
             for name, more in (("input_bits", inputs), ("output_bits", results)):
                 if (pairs := (FIRST_POINT + more + 1) // 2) > max(needs[name][1], FIRST_POINT):
                     needs[name] = ("pairs of binary points", pairs)
-        return needs | ({"turn_bits": ("values of turns", kept)} if (kept := self.instructions.kept) else {})
+        return needs | ({"turn_bits": ("values of iterations", kept)} if (kept := self.instructions.kept) else {})
 
     @property
     def turns(self) -> int:
@@ -131,8 +131,11 @@ class ProgramSchedule:
         per_turn, out = len(self.instructions.per_turn), max(map(len, self.outputs))
         if self.instructions.start is None:
             return 1
-        fixed = len(self.instructions.inputs) - per_turn
-        room = [((1 << self.core.input_bits) - fixed) // max(per_turn, 1), (1 << self.core.output_bits) // max(out, 1)]
+        fixed = len(self.instructions.inputs) - per_iteration
+        room = [
+            ((1 << self.core.input_bits) - fixed) // max(per_iteration, 1),
+            (1 << self.core.output_bits) // max(out, 1),
+        ]
         if self.core.floats:
             room.append(((1 << self.core.output_points) - FIRST_POINT) // sum(map(len, self.outputs)))
         return max(min(MAX_STEPS_PER_SAMPLE, *room), 1)
@@ -176,8 +179,8 @@ class ProgramSchedule:
         Sending results may take longer than computing them.
         """
         return max(
-            self.longest * self.turns,
-            self.turns * sum(map(len, self.outputs)) + 2 * self.core.units + OUTPUT_OVERHEAD_CYCLES,
+            self.longest * self.steps,
+            self.steps * sum(map(len, self.outputs)) + 2 * self.core.units + OUTPUT_OVERHEAD_CYCLES,
         )
 
     @property

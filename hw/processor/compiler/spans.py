@@ -48,7 +48,7 @@ def _first_beat(scheduled: ProgramSchedule, function: int, lanes: int, iteration
     }
     sent, words = 0, 0
     for results in scheduled.outputs_of(function):
-        for iteration in range(scheduled.turns):
+        for iteration in range(scheduled.steps):
             for result in results:
                 sent = max(sent + 1, there[result] + iteration * total)
                 words += 1

@@ -46,7 +46,7 @@ def _loop(scheduled: ProgramSchedule) -> ProgramLoop | None:
     strides = {result: len(results) for results in scheduled.outputs for result in results}
     outputs = tuple(strides[program_of.outputs[i]] for i in interface.result_nodes)
     carry = program_of.formatted.carry or CARRY
-    return ProgramLoop(tuple(carry.items()), scheduled.turns, 1, len(program_of.per_turn), outputs)
+    return ProgramLoop(tuple(carry.items()), scheduled.steps, 1, len(program_of.per_iteration), outputs)
 
 
 def _input_stream(scheduled: ProgramSchedule, function: int) -> Stream:
@@ -77,7 +77,7 @@ def _output_stream(scheduled: ProgramSchedule, function: int) -> Stream:
     first = 0
     for results in scheduled.outputs_of(function):  # a unit's results of all iterations follow each other
         position |= {result: first + k for k, result in enumerate(results)}
-        first += scheduled.turns * len(results)
+        first += scheduled.steps * len(results)
     place = {i: k for k, i in enumerate(interface.result_nodes)}
     fields = tuple(
         Field(interface.names[i], WORD * position[outputs[i]], interface.formats[i].width, interface.formats[i].frac)

@@ -66,10 +66,10 @@ def messages(scheduled: ProgramSchedule) -> Words:
     for source, place in scheduled.fixed.items():
         if source.node is None:
             parts.append((_address(MemoryRegion.CONSTANTS, place), source.integer & 0xFFFFFFFF))
-    inputs, per_turn = len(scheduled.instructions.inputs), len(scheduled.instructions.per_turn)
+    inputs, per_iteration = len(scheduled.instructions.inputs), len(scheduled.instructions.per_iteration)
     values = [scheduled.period, inputs, ahead(scheduled)]
-    values += [scheduled.inputs, inputs - per_turn, scheduled.turns]
-    for k, value in enumerate([*values, *(scheduled.turns * len(results) for results in scheduled.outputs)]):
+    values += [scheduled.inputs, inputs - per_iteration, scheduled.steps]
+    for k, value in enumerate([*values, *(scheduled.steps * len(results) for results in scheduled.outputs)]):
         parts.append((_address(MemoryRegion.REGISTERS, k), value))
     parts += _table(scheduled)
     if core.floats:
@@ -106,8 +106,8 @@ def input_formats(scheduled: ProgramSchedule) -> Formats:
         whole = Format(scheduled.core.word, 0)  # of the word that says where a loop starts, and of those of no input
         nodes = sorted(program.blocks[entry].inputs, key=lambda node: scheduled.arrivals[node])
         own = [interface.formats.get(node, whole) for node in nodes]
-        later = own[len(own) - len(program.per_turn) :] if program.per_turn else []
-        formats[entry] = own + later * (scheduled.turns - 1)
+        later = own[len(own) - len(program.per_iteration) :] if program.per_iteration else []
+        formats[entry] = own + later * (scheduled.steps - 1)
     return formats
 
 
@@ -118,7 +118,7 @@ def output_formats(scheduled: ProgramSchedule) -> Formats:
         own = {program.outputs[node]: interface.formats[node] for node in interface.result_nodes}
         whole = Format(scheduled.core.word, 0)  # of results that mean nothing
         results = [[own.get(result, whole) for result in results] for results in scheduled.outputs_of(k)]
-        formats[entry] = [fmt for unit in results for fmt in unit * scheduled.turns]
+        formats[entry] = [fmt for unit in results for fmt in unit * scheduled.steps]
     return formats
 
 

@@ -313,7 +313,7 @@ class Core:
         return (
             f"{self.units} units, {self.word} bits, angles to ±{1 << self.angle_bits} rad, {1 << self.place_bits} "
             f"places, {1 << self.program_bits} words"
-            + (f", {1 << self.turn_bits} values of turns" if self.turn_bits else "")
+            + (f", {1 << self.turn_bits} values of iterations" if self.turn_bits else "")
             + (f", exponentials of ±{1 << self.exp_bits} to {1 << self.exp_whole}" if self.exp_bits else "")
             + (", random numbers" if self.noise else "")
             + (", saturating" if self.saturates else "")

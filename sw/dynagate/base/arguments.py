@@ -474,9 +474,9 @@ def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.N
             )
 
 
-def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], turns: Collection[str] = ()) -> None:
-    """Raises ValueError: an input is unknown or missing; TypeError: they have no names. what: takes them. turns: as
-    `leading_axes` has them."""
+def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], iterations: Collection[str] = ()) -> None:
+    """Raises ValueError: an input is unknown or missing; TypeError: they have no names. what: takes them. iterations:
+    as `leading_axes` has them."""
     names = [port.name for port in ports]
     for name in inputs:
         if not isinstance(name, str):
@@ -485,7 +485,7 @@ def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], tur
             raise ArgumentError(f"{what} has no input '{name}'{nearest(name, names)}; expected {', '.join(names)}")
     missing = [port for port in ports if port.name not in inputs]
     if missing:
-        raise ArgumentError(missing_inputs({port.name: _expected(port, turns, None) for port in missing}))
+        raise ArgumentError(missing_inputs({port.name: _expected(port, iterations, None) for port in missing}))
 
 
 def missing_inputs(expected: Mapping[str, object]) -> str:
@@ -498,21 +498,21 @@ def missing_inputs(expected: Mapping[str, object]) -> str:
 
 
 def leading_axes(
-    ports: Sequence[Shaped], arrays: Mapping[str, Any], *, turns: Collection[str] = (), axes: int | None = None
+    ports: Sequence[Shaped], arrays: Mapping[str, Any], *, iterations: Collection[str] = (), axes: int | None = None
 ) -> tuple[int, ...]:
     """The axes of arrays before those of their ports, the same for all: () of a single sample, (batch,), or more.
 
-    turns: names of those that have an axis of turns between. axes: how many leading ones there are to be; any number
-    unless given. Raises ValueError naming an input of another shape, or with others than the inputs before it.
+    iterations: names of those that have an axis of iterations between. axes: how many leading ones there are to be; any
+    number unless given. Raises ValueError naming an input of another shape, or with others than the inputs before it.
     """
     leading: tuple[int, ...] | None = None
     first, count = "", None
     for port in ports:
         shape = tuple(arrays[port.name].shape)
         before = len(shape) - len(port.shape)
-        own = before - (port.name in turns)
+        own = before - (port.name in iterations)
         if own < 0 or shape[before:] != port.shape or axes not in (None, own):
-            raise ArgumentError(f"input '{port.name}' has shape {shape}; expected {_expected(port, turns, axes)}")
+            raise ArgumentError(f"input '{port.name}' has shape {shape}; expected {_expected(port, iterations, axes)}")
         if leading is None:
             leading, first = shape[:own], port.name
         elif shape[:own] != leading:
@@ -520,11 +520,11 @@ def leading_axes(
                 f"input '{port.name}' has leading axes {shape[:own]} and input '{first}' {leading}; expected the same, "
                 "because bound arrays do not broadcast; numpy.broadcast_to repeats a single sample"
             )
-        if port.name in turns:
+        if port.name in iterations:
             if count not in (None, shape[own]):
                 raise ArgumentError(
-                    f"input '{port.name}' has {shape[own]} turns; the inputs before it have {count}: expected the same "
-                    "for all"
+                    f"input '{port.name}' has {shape[own]} iterations; the inputs before it have {count}: "
+                    "expected the same for all"
                 )
             count = shape[own]
     return leading or ()
@@ -597,10 +597,10 @@ def _broadcasts(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return all(a == b or 1 in (a, b) for a, b in zip(reversed(one), reversed(other), strict=False))
 
 
-def _expected(port: Shaped, turns: Collection[str], axes: int | None) -> str:
+def _expected(port: Shaped, iterations: Collection[str], axes: int | None) -> str:
     """The shape of an input."""
-    own = [*(["turns"] if port.name in turns else []), *map(str, port.shape)]
-    single = "" if axes is not None or port.name in turns else f", or {port.shape} for a single state"
+    own = [*(["iterations"] if port.name in iterations else []), *map(str, port.shape)]
+    single = "" if axes is not None or port.name in iterations else f", or {port.shape} for a single state"
     return f"({', '.join(['batch', *own])}){single}"
 
 

@@ -1,4 +1,6 @@
-"""Solvers as a processor's program computes them: a call is a turn, whose torques lie in memory until the next call."""
+"""Solvers as a processor's program computes them: a call is an iteration, whose torques lie in memory until the next
+call.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.loop import Count, Loop, OfGraph, evaluate_turn
+from dynagate.graph.loop import Count, Loop, OfGraph, evaluate_iteration
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.robot import Robot
 
@@ -110,7 +112,7 @@ def of_calls(
     takes."""
     own = (each.at(name, False) for name, each in asked.items() if each.default is None)
     kept = tuple(port.name for port in steps[-1].outputs)
-    return Loop(name, robot.name, steps, plan, Count(), per_turn=(*CALL, *more, *own), kept=kept)
+    return Loop(name, robot.name, steps, plan, Count(), per_iteration=(*CALL, *more, *own), kept=kept)
 
 
 def apart(loop: Loop, asked: Mapping[str, Input]) -> tuple[Loop, dict[str, str]]:
@@ -148,8 +150,8 @@ def ahead(robot: Robot, knots: int, names: tuple[str, ...]) -> Loop:
         return {**dict.fromkeys(names, us), "ahead_next": x["us_before"]}
 
     graph = recorded("ahead", robot.name, shapes, record)
-    carry, per_turn = {"ahead_next": "ahead"}, ("us_before",)
-    return Loop("ahead", robot.name, (graph,), carry, Count(knots), per_turn, names, backwards=True)
+    carry, per_iteration = {"ahead_next": "ahead"}, ("us_before",)
+    return Loop("ahead", robot.name, (graph,), carry, Count(knots), per_iteration, names, backwards=True)
 
 
 def calls_of(
@@ -160,13 +162,13 @@ def calls_of(
     loop, batch = solver.blocks.loop, len(problems["q"])
     starts = solver.blocks.starts
     state = {port.name: np.full((batch, *port.shape), starts.get(port.name, 0.0)) for port in loop.inputs}
-    inputs = {name: np.asarray(problems[name], np.float64) for name in loop.per_turn if name != "warm"}
+    inputs = {name: np.asarray(problems[name], np.float64) for name in loop.per_iteration if name != "warm"}
     inputs["warm"] = np.zeros(batch)
     calls = []
     for _ in range(count):
         with np.errstate(all="ignore"):
             now = {**state, **inputs}
-            values = evaluate_turn(loop, now, of_graph)
+            values = evaluate_iteration(loop, now, of_graph)
         calls.append((inputs, values))
         state |= {name: values[value] for value, name in solver.plan.items()}
         inputs = {**inputs, **solver.after(inputs, values), "warm": np.ones(batch)}

@@ -26,7 +26,7 @@ RESULTS = {
     "u_first": "tau",
     "gain_first": "gain",
     "cost_new": "cost",
-    "taken_new": "turns",
+    "taken_new": "iterations",
     "at_end": "converged",
     "good": "solved",
     "reg_used": "regularization",
@@ -88,8 +88,8 @@ class ChipIlqr(ChipSolver):
         }
 
     def reach(self, word: int) -> dict[str, float]:
-        turns = float(self.options.iterations + 1)
-        most = {"reg": self.options.largest, "reg_now": self.options.largest, "length": 1.0, "taken": turns}
+        iterations = float(self.options.iterations + 1)
+        most = {"reg": self.options.largest, "reg_now": self.options.largest, "length": 1.0, "taken": iterations}
         return {self.named(name): value for name, value in most.items()}
 
     def solved(self, values: Mapping[str, Array]) -> Array:

@@ -1,7 +1,7 @@
-"""iLQR as one loop of graphs: a turn is a line search of rollouts, and a backward pass about what it accepted.
+"""iLQR as one loop of graphs: an iteration is a line search of rollouts, and a backward pass about what it accepted.
 
-The first turn rolls the guess out. Its iterations are those of Crocoddyl's SolverDDP: the same regularization, step
-lengths, acceptance and stop (Mastalli et al. 2020).
+The first iteration rolls the guess out. Its iterations are those of Crocoddyl's SolverDDP: the same regularization,
+step lengths, acceptance and stop (Mastalli et al. 2020).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def ilqr_loop(robot: Robot, cost: Cost, options: IlqrOptions) -> Loop:
 
 
 def begin(options: IlqrOptions) -> dict[str, Any]:
-    """The other inputs of the first turn."""
+    """The other inputs of the first iteration."""
     return {
         **options.states.begin(options.knots),
         "alpha": 1.0,
@@ -220,7 +220,7 @@ class _Builder:
         names = tuple(name for name in shapes if name != "accepted")
         graph = self._graph("choice", shapes, record)
         kept = tuple(f"{name}_new" for name in pairs)
-        first = self.numbers.first_torque  # backwards, the first knot is the last turn
+        first = self.numbers.first_torque  # backwards, the first knot is the last iteration
         return Loop(
             "choice", robot.name, (graph,), {}, Count(self.options.knots), names, kept, first, backwards=bool(first)
         )

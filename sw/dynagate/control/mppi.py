@@ -34,13 +34,13 @@ def sampled_loop(
     the motion. joints: bounds; the largest way beyond, of a joint's range, from most = 0 on, costs `temperature` for
     each WITHIN."""
     costs = CostGraphs(robot, cost, step.dt or 0.0)
-    per_turn = ("tau", *step_inputs(robot, step), *costs.each)
+    per_iteration = ("tau", *step_inputs(robot, step), *costs.each)
     ends: tuple[str, ...] = ("q_end", "qd_end", "total_next")
     steps: tuple[Graph, ...] = stepped(costs, step, "tau")
     carry = CARRY
     if joints is not None:
         steps, carry, ends = (*steps, _most(robot, joints)), {**CARRY, "most_next": "most"}, (*ends, "most_next")
-    forward = Loop("forward", robot.name, steps, carry, Count(knots), per_turn, (), ends)
+    forward = Loop("forward", robot.name, steps, carry, Count(knots), per_iteration, (), ends)
 
     def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
         total = recording.input("total_next", ())[()] + costs.final.value(recording, values)

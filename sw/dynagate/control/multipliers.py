@@ -1,4 +1,4 @@
-"""The turn of iLQR in which shifts of `joint_bounds` change: its graphs, and loops over the knots."""
+"""The iteration of iLQR in which shifts of `joint_bounds` change: its graphs, and loops over the knots."""
 
 from __future__ import annotations
 

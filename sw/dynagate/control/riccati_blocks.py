@@ -94,9 +94,9 @@ class Blocked:
             },
         )
 
-        def over(body: Graph, count: int, per_turn: Sequence[str]) -> Loop:
+        def over(body: Graph, count: int, per_iteration: Sequence[str]) -> Loop:
             kept = tuple(port.name for port in body.outputs)
-            return Loop(f"{body.name}_rows", robot, (body,), {}, Count(count), tuple(per_turn), kept)
+            return Loop(f"{body.name}_rows", robot, (body,), {}, Count(count), tuple(per_iteration), kept)
 
         return (
             over(ahead, x, ("curvature",)),

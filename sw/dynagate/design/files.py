@@ -22,7 +22,7 @@ from dynagate.design.program import ProgramBody
 from dynagate.design.verilog_list import LIST, ListError, is_verilog, read_list
 from dynagate.fixedpoint.models.files import FORMATS
 
-FORMAT_VERSION = 10
+FORMAT_VERSION = 11
 OLD_PROGRAM = "program.json"
 """The record of a program up to format 3 of programs."""
 BITSTREAM = "bitstream.json"

@@ -26,13 +26,13 @@ PROGRAM = "program.bin"
 
 @dataclass(frozen=True)
 class ProgramLoop:
-    """A step whose state stays in the core. carry: value -> input of the next turn; outputs are values. turns: of a
-    sample. start: the word of a sample that is 1 where its first turn has the state of the inputs, 0 where it goes on.
-    inputs: words from a turn's own inputs to those of the next turn. outputs: words from a field to the same one of the
-    next turn, by field. `stream` has the fields of the first turn."""
+    """A step whose state stays in the core. carry: value -> input of the next step; outputs are values. steps: of a
+    sample. start: the word of a sample that is 1 where its first step has the state of the inputs, 0 where it goes on.
+    inputs: words from a step's own inputs to those of the next step. outputs: words from a field to the same one of the
+    next step, by field. `stream` has the fields of the first step."""
 
     carry: tuple[tuple[str, str], ...]
-    turns: int
+    steps: int
     start: int
     inputs: int
     outputs: tuple[int, ...]
@@ -261,27 +261,27 @@ def _of_loop(design: DesignRecord[ProgramBody], loop: ProgramLoop) -> Iterator[s
     for source, target in loop.carry:
         if target not in inputs or (source in outputs and outputs[source].shape != inputs[target].shape):
             yield f"loop carries '{source}' to '{target}'; expected an output and an input of one shape"
-    if not (1 <= loop.turns <= 1 << 12 and loop.inputs >= 0 and 1 <= loop.start < design.input.words):
-        yield f"loop has {loop.turns} turns of {loop.inputs} inputs, its start at word {loop.start}"
+    if not (1 <= loop.steps <= 1 << 12 and loop.inputs >= 0 and 1 <= loop.start < design.input.words):
+        yield f"loop has {loop.steps} steps of {loop.inputs} inputs, its start at word {loop.start}"
         return
     carried = {k for port in design.input.ports if port.name in dict(loop.carry).values() for k in port.fields}
     strides = [None if k in carried else loop.inputs for k in range(len(design.input.fields))]
-    if _repeats(design.input, strides, loop.turns, design.input.words, {loop.start}):
+    if _repeats(design.input, strides, loop.steps, design.input.words, {loop.start}):
         yield "loop has inputs beyond its stream, or two in one word"
     if len(loop.outputs) != len(design.output.fields) or _repeats(
-        design.output, loop.outputs, loop.turns, design.output.overflow // WORD, set()
+        design.output, loop.outputs, loop.steps, design.output.overflow // WORD, set()
     ):
         yield "loop has results beyond its stream, or two in one word"
 
 
-def _repeats(stream: Stream, strides: Sequence[int | None], turns: int, end: int, used: set[int]) -> bool:
-    """Return whether a word for a field of any turn lies outside 0 to `end`, or holds two fields.
+def _repeats(stream: Stream, strides: Sequence[int | None], steps: int, end: int, used: set[int]) -> bool:
+    """Return whether a word for a field of any step lies outside 0 to `end`, or holds two fields.
 
-    strides: words from a field to the same field of the next turn; None for a field of the first turn only. used: words
+    strides: words from a field to the same field of the next step; None for a field of the first step only. used: words
     that hold something else.
     """
     for each, stride in zip(stream.fields, strides, strict=True):
-        words = [each.lsb // WORD + (stride or 0) * turn for turn in range(1 if stride is None else turns)]
+        words = [each.lsb // WORD + (stride or 0) * step for step in range(1 if stride is None else steps)]
         if min(words) < 0 or max(words) >= end or len(used) + len(words) != len(used | set(words)):
             return True
         used = used | set(words)

@@ -31,7 +31,7 @@ HASHED = (
     "integrators/motion.py",
     "integrators/stages.py",
     "integrators/step.py",
-    "integrators/turn.py",
+    "integrators/design_graph.py",
     "integrators/vectors.py",
     "native/expressions.py",
     "native/sums.py",

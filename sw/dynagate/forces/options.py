@@ -111,7 +111,7 @@ class AlgorithmOptions(StepOptions):
     "semi_implicit_euler". tolerance: the residual at which these two have solved a step; None is the smallest that the
     word allows.
     implicit_damping: a step takes joint damping at the velocity after it (`dynamics.steps.damping`).
-    linearize: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
+    linearize: a rollout's steps give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each step, and the option dt
     the largest.
     forces: of `dynagate.forces`, or as text, such as "Limits(stiffness=100.0)" or "Friction(0.3)". Friction acts in
     functions too, the others in rollouts. Damping acts in any case.

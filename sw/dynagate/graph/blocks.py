@@ -1,7 +1,7 @@
 """A loop as few graphs as it can be: what a processor's program, which has blocks of instructions, is made of.
 
-Graphs that follow each other become one, values that do not change become constants, and the turns that an inner loop
-took become a value like others.
+Graphs that follow each other become one, values that do not change become constants, and the iterations that an inner
+loop took become a value like others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Blocks:
 
 def in_blocks(loop: Loop, constants: Mapping[str, float] | None = None) -> Blocks:
     """constants: inputs that have the same number in every entry. Raises ValueError naming what blocks do not have:
-    scans, and loops in the loop that have values per turn or keep values of their turns."""
+    scans, and loops in the loop that have values per iteration or keep values of their iterations."""
     for name, wrong in (("backwards", loop.backwards), ("every", loop.every > 1)):
         if wrong:
             raise ArgumentError(f"loop '{loop.name}' with {name}; expected it left out in a program")
@@ -88,10 +88,10 @@ def _join(graphs: Sequence[Graph], constants: Mapping[str, float], needed: set[s
 
 def _check_inner(loop: Loop) -> None:
     """Raises ArgumentError."""
-    for what, names in (("takes", loop.per_turn), ("keeps", loop.kept)):
+    for what, names in (("takes", loop.per_iteration), ("keeps", loop.kept)):
         if names:
             raise ArgumentError(
-                f"loop '{loop.name}' {what} '{names[0]}' of every turn; expected a loop without such values in a "
+                f"loop '{loop.name}' {what} '{names[0]}' of every iteration; expected a loop without such values in a "
                 "program's loop"
             )
 

@@ -124,7 +124,7 @@ def _loop(loop: Loop, moving: Set[str], robot: Robot | None) -> Moved:
         loop,
         steps=tuple(steps),
         carry={**loop.carry, **{rate_of(v): rate_of(name) for v, name in loop.carry.items() if name in begin}},
-        per_turn=(*loop.per_turn, *(rate_of(name) for name in loop.per_turn if name in begin)),
+        per_iteration=(*loop.per_iteration, *(rate_of(name) for name in loop.per_iteration if name in begin)),
         kept=(*loop.kept, *(rate_of(name) for name in loop.kept if name in inside)),
         last=(*loop.last, *(rate_of(name) for name in loop.last if name in inside)),
     )

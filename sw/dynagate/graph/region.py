@@ -81,7 +81,7 @@ class Region:
     takes any direction; |q̇| <= velocity per degree of freedom, rad/s or m/s; and either |q̈| <= acceleration, rad/s² or
     m/s², with the torques that move the robot so, or |τ| <= effort, N m or N, with the accelerations that these cause:
     the other of the two is None.
-    dt: the largest time step, s, of a rollout whose turns have it as an input; None where it is a constant.
+    dt: the largest time step, s, of a rollout whose steps have it as an input; None where it is a constant.
 
     parameters: ranges of variable parameters of the robot other than those of `parameter_ranges`.
 
@@ -211,7 +211,7 @@ class Region:
         acceleration at its limits but any position, and with one joint at its limits; "rest", speeds, accelerations and
         external forces up to REST of their limits. Accelerations stand for torques in a region of torques, but near
         rest, where accelerations are up to REST · DEFAULT_ACCELERATION.
-        Functions together take turns, sample by sample.
+        functions together alternate, sample by sample.
         λ and δ of derivatives are up to 1 in each entry, in every kind. Constraints are active or not, each by itself.
         Functions that take `active` have states near what the constraints hold: loops are closed, frames of active
         constraints move with 0.05 of their velocities, forces are determined, and joints that nothing drives have no

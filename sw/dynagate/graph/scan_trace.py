@@ -30,7 +30,7 @@ def trace_scan(
     external_forces: bool = False,
     forces: Sequence[Force | str] = (),
 ) -> Loop:
-    """A function of a robot as scans over its links: a loop of one turn, with the function's inputs and outputs.
+    """A function of a robot as scans over its links: a loop of one iteration, with the function's inputs and outputs.
 
     Raises ValueError: the function has no algorithm over links, or an option does not enter it; RobotError: joints that
     mimic others, or M⁻¹ is needed and there is none."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from dynagate.dynamics.spatial import select
 from dynagate.graph.graph import Graph, Port
-from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
+from dynagate.graph.loop import ITERATIONS, RESIDUAL, Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.scan import Scan
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, table
@@ -34,13 +34,13 @@ class Resolved(NamedTuple):
 def resolved(loop: Loop) -> Resolved:
     """Return a program with unique names. The names of its inputs and outputs stay.
 
-    TURNS and RESIDUAL of a loop in it become values like others, if a step or the program reads them. Their names begin
-    with the name of that loop.
+    ITERATIONS and RESIDUAL of a loop in it become values like others, if a step or the program reads them. Their names
+    begin with the name of that loop.
     """
     inputs = {port.name for port in loop.inputs}
     scopes = _Scopes(set(inputs))
     now, names = scopes.loop(loop, {name: name for name in inputs}, frozenset(), is_inner=False)
-    counts = {TURNS, RESIDUAL}
+    counts = {ITERATIONS, RESIDUAL}
     taken = {name: new for name, new in names.items() if name != new and name not in counts}  # by scopes in it
     swapped = taken | {new: name for name, new in taken.items()}
     now = now.renamed({new: name for name, new in swapped.items()})
@@ -91,7 +91,7 @@ class _Scopes:
             steps=tuple(steps),
             carry={names[value]: inputs[name] for value, name in loop.carry.items()},
             stop=stop,
-            per_turn=tuple(inputs[name] for name in loop.per_turn),
+            per_iteration=tuple(inputs[name] for name in loop.per_iteration),
             kept=tuple(names[name] for name in loop.kept),
             last=tuple(names[name] for name in loop.last),
         ), {name: names[name] for name in (*loop.kept, *loop.last)}
@@ -112,24 +112,26 @@ class _Scopes:
                 port = next(port for port in loop.inputs if port.name == name)
                 copies.append(_copy(loop.robot, port, around.names[name], names[name]))
         now, own = self.loop(loop, names, around.carried)
-        if isinstance(loop.stop, Until) and (counted := around.read & {TURNS, RESIDUAL}):
+        if isinstance(loop.stop, Until) and (counted := around.read & {ITERATIONS, RESIDUAL}):
             more = {name: self.new(f"{loop.name}_{name}", around.scope) for name in sorted(counted)}
-            now, own = self._with_turns(now, more), own | more
+            now, own = self._with_iterations(now, more), own | more
         return [*copies, now], own
 
-    def _with_turns(self, loop: Loop, names: Mapping[str, str]) -> Loop:
-        """Return a resolved loop that counts its turns, and gives them and the size of its residual these names."""
+    def _with_iterations(self, loop: Loop, names: Mapping[str, str]) -> Loop:
+        """Return a resolved loop that counts its iterations, and gives them and the size of its residual these
+        names.
+        """
         stop = loop.stop
         assert isinstance(stop, Until)
         recording = Recording("count", loop.robot)
         outputs: dict[str, Any] = {}
         carry = dict(loop.carry)
-        if TURNS in names:
+        if ITERATIONS in names:
             start = self.new(f"{loop.name}_before", loop.name)
             self.starts[start] = 0.0
             before = recording.input(start, (), float(stop.at_most))
-            outputs[names[TURNS]] = np.array(before[()] + 1.0, dtype=object)
-            carry[names[TURNS]] = start
+            outputs[names[ITERATIONS]] = np.array(before[()] + 1.0, dtype=object)
+            carry[names[ITERATIONS]] = start
         if RESIDUAL in names:
             residual = recording.input(stop.residual, ())[()]
             outputs[names[RESIDUAL]] = np.array(select(residual, residual, -residual), dtype=object)

@@ -48,7 +48,7 @@ def vjp(program: Loop, inputs: Sequence[str], outputs: Sequence[str], robot: Rob
 
     Returns:
         A program of one iteration, with the outputs of the old one and `weight_of` each of these inputs. Values of
-        every iteration have the shape (turns, *shape) in it.
+        every iteration have the shape (iterations, *shape) in it.
 
     Raises:
         ArgumentError: There is no such input or output, or a step has no sweep back.
@@ -88,7 +88,7 @@ def _zeros(shape: tuple[int, ...]) -> Any:
 
 def _is_scope(loop: Loop) -> bool:
     """Return whether a loop computes its steps once, and each value of them has one meaning."""
-    return loop.stop == Count(1) and not (loop.carry or loop.per_turn or loop.kept)
+    return loop.stop == Count(1) and not (loop.carry or loop.per_iteration or loop.kept)
 
 
 def _moving(loop: Loop, names: set[str]) -> set[str]:
@@ -191,7 +191,9 @@ class _Back:
         if not seeds:
             return loop, []
         if loop.every > 1:
-            raise ArgumentError(f"loop '{loop.name}' keeps values every {loop.every} turns; expected every turn")
+            raise ArgumentError(
+                f"loop '{loop.name}' keeps values every {loop.every} iterations; expected every iteration"
+            )
         return _LoopBack(self, loop, seeds, weights).swept()
 
 
@@ -207,7 +209,7 @@ class _LoopBack:
         self.came = {name: back.new(name, "came") for name in loop.carry.values()}
         back.moving |= {new for name, new in self.came.items() if name in back.moving}
         self.after = {name: back.new(name) for name in loop.carry.values()}
-        self.constants = [name for name in self.ports if name not in self.came and name not in loop.per_turn]
+        self.constants = [name for name in self.ports if name not in self.came and name not in loop.per_iteration]
         self.totals = {name: weights.get(name) or back.new(name) for name in self.constants}
 
     def swept(self) -> Swept:
@@ -222,8 +224,12 @@ class _LoopBack:
         carry = self._carried(own, steps)
         reads = {port.name for port in Loop("body", loop.robot, (*again, *steps), {}, Count(1)).inputs}
         carry = {value: name for value, name in carry.items() if name in reads}
-        per_turn = (*came.values(), *loop.per_turn, *(self.seeds[name] for name in loop.kept if name in self.seeds))
-        kept = {name: own[name] for name in loop.per_turn if name in own}
+        per_iteration = (
+            *came.values(),
+            *loop.per_iteration,
+            *(self.seeds[name] for name in loop.kept if name in self.seeds),
+        )
+        kept = {name: own[name] for name in loop.per_iteration if name in own}
         last = {name: own[new] for name, new in came.items() if new in own}
         last |= {name: own[name] for name in self.constants if own[name] != self.totals[name]}
         sweep_back = replace(
@@ -231,7 +237,7 @@ class _LoopBack:
             name=f"{loop.name}_back",
             steps=(*again, *steps),
             carry=carry,
-            per_turn=tuple(name for name in per_turn if name in reads),
+            per_iteration=tuple(name for name in per_iteration if name in reads),
             kept=tuple(kept.values()),
             last=tuple(last.values()),
             backwards=not loop.backwards,

@@ -27,7 +27,7 @@ from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.forces.options import StepOptions
-from dynagate.graph.loop import TURNS
+from dynagate.graph.loop import ITERATIONS
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.problems import ProblemInput, Problems
@@ -324,7 +324,7 @@ class Ilqr(Solver):
 
 def _solution(problems: Problems, states: FreeStates, cold: Array) -> Solution:
     outputs, output, shaped = problems.outputs, problems.output, problems.shaped
-    taken = outputs[TURNS].astype(int) - 1
+    taken = outputs[ITERATIONS].astype(int) - 1
     good, costs = outputs["good"] > 0.0, outputs["costs_new"].copy()
     size = costs.shape[1]
     left = size - 1 - taken

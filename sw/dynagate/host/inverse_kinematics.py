@@ -37,7 +37,7 @@ from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.loop import TURNS
+from dynagate.graph.loop import ITERATIONS
 from dynagate.host.compiling import check_robot
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.integer_loop import IntegerLoop
@@ -383,7 +383,7 @@ class InverseKinematics(LoopSolver):
             "error": (error := errors.max(axis=1)),
             "errors": errors,
             "converged": error <= options.tolerance,
-            "iterations": outputs[TURNS].astype(int) - 1,
+            "iterations": outputs[ITERATIONS].astype(int) - 1,
         }
 
     @cached_property

@@ -79,7 +79,7 @@ class DeviceLink(ABC):
         if results not in (None, len(samples)):
             raise DeviceError(
                 f"{self.text} moves a result for each sample; expected every=1 instead of {results} results for "
-                f"{len(samples)} turns"
+                f"{len(samples)} steps"
             )
 
     def expect(self, beats: int) -> None:  # noqa: B027

@@ -1,4 +1,4 @@
-"""Drivers of chips that keep the states of trajectories: turns in, and the results of those that come out."""
+"""Drivers of chips that keep the states of trajectories: steps in, and the results of those that come out."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class RingDriver(Driver):
     """A driver that also runs the steps of trajectories in a ring."""
 
     @abstractmethod
-    def turns(
+    def run_steps(
         self, arrays: Arrays, commands: Ints, shown: Ints, every: int
     ) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
-        """arrays: the inputs of the turns in the order in which they enter, (turns, *shape). commands: START and STOP
+        """arrays: the inputs of the steps in the order in which they enter, (steps, *shape). commands: START and STOP
         of each. shown: indices of those whose results come out. every: what the register of this name is to hold.
         Returns the results by name, and which of them cannot be used. Raises as `Driver.run` does."""
 
@@ -43,7 +43,7 @@ class DatapathRingDriver(RingDriver, DatapathDriver):
         session = DatapathSession(ring_design(design), link, shows_progress=shows_progress)
         return cls(session, numbers=design.numbers)
 
-    def turns(
+    def run_steps(
         self, arrays: Arrays, commands: Ints, shown: Ints, every: int
     ) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
         # start is the lower one of the flags
@@ -67,7 +67,7 @@ class ShellRingDriver(RingDriver, ShellDriver):
         with closed_on_failure(link):
             return cls(ShellSession(shell_design(design), link, shows_progress=shows_progress))
 
-    def turns(
+    def run_steps(
         self, arrays: Arrays, commands: Ints, shown: Ints, every: int
     ) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
         count = len(commands)
@@ -80,7 +80,7 @@ class ShellRingDriver(RingDriver, ShellDriver):
         results = self.stream(samples, shown)
         counted = self.session.counters = self.session.read_counters()
         if (counted.samples_in, counted.samples_out, counted.misaligned) != (count, len(shown), 0):
-            raise DeviceError(f"{self.link.text} counted {counted} for {count} turns, of which {len(shown)} come out")
+            raise DeviceError(f"{self.link.text} counted {counted} for {count} steps, of which {len(shown)} come out")
         if counted.first_bad_input is not None:
             self._refuse(samples, np.array([counted.first_bad_input]))
             raise DeviceError(

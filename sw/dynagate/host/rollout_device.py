@@ -16,7 +16,7 @@ from dynagate.base.warned import warn
 from dynagate.host.bound import BoundCall, repeated
 from dynagate.host.device import Device
 from dynagate.host.devices.face import Executor
-from dynagate.host.devices.turns import EVERY, STEPS, new_turns, shown
+from dynagate.host.devices.stream_steps import EVERY, STEPS, empty_outputs, shown
 from dynagate.host.inputs import check_ranges
 from dynagate.host.links import BatchTiming, OverflowWarning
 from dynagate.host.region_exit import RegionExit
@@ -27,7 +27,7 @@ from dynagate.integrators.limits import LimitWatch
 ARRAYS = ("q0", "qd0", "tau")
 """Arguments of a rollout's call that `bind` reads in place."""
 LAST = (1 << 32) - 1
-"""In the register `every`: more turns than any trajectory has, so that only the last result comes out."""
+"""In the register `every`: more steps than any trajectory has, so that only the last result comes out."""
 
 
 @explained
@@ -91,15 +91,15 @@ class RolloutDevice(Device):
         shapes = {"q0": (nq,), "qd0": (nv,), "tau": (torques.shape[-2] if torques.ndim > 1 else 0, nv)}
         q0, qd0, tau = broadcast_starts(shapes, {"q0": q0, "qd0": qd0, "tau": torques})
         arrays, leading, lost = self._checked(q0, qd0, tau, dt)
-        batch, turns = arrays["tau"].shape[:2]
-        count = self._counts(steps, leading, turns)
+        batch, longest = arrays["tau"].shape[:2]
+        count = self._counts(steps, leading, longest)
         check_count("every", every, LAST - 1)
         check_flags(last=last)
         if last and every != 1:
             raise ArgumentError(f"every={every} and last=True; expected one of them")
         every = LAST if last else int(every)
-        comes = shown(count, every, turns)
-        outputs = new_turns(self.device, batch, turns)
+        comes = shown(count, every, longest)
+        outputs = empty_outputs(self.device, batch, longest)
         flagged = np.zeros(comes.shape, bool)
         if batch and (lost is None or not lost.all()):
             own = {**arrays, STEPS: count, EVERY: np.asarray(every)}
@@ -147,7 +147,7 @@ class RolloutDevice(Device):
         every: int,
         leading: tuple[int, ...],
     ) -> Trajectories:
-        """Moves the turns that come out together."""
+        """Return the trajectories of the steps whose results come out."""
         batch = len(comes)
         place = np.cumsum(comes, axis=1)[comes]
         states = int(place.max(initial=0 if batch else -(-comes.shape[1] // every))) + 1
@@ -185,14 +185,14 @@ class RolloutDevice(Device):
         nq, nv = (self._inputs[name].shape[0] for name in ("q", "qd"))
         leading = real("q0", q0).shape[:-1]
         torques = real("tau", tau)
-        turns = torques.shape[-2] if torques.ndim == len(leading) + 2 else 0
-        if not turns:
+        longest = torques.shape[-2] if torques.ndim == len(leading) + 2 else 0
+        if not longest:
             text = ", ".join(map(str, (*leading, "steps", nv)))
             raise ArgumentError(f"tau has shape {torques.shape}; expected ({text}) with 1 step or more")
         arrays = {
             "q": of_shape("q0", q0, (*leading, nq), finite=False).reshape(-1, nq),
             "qd": of_shape("qd0", qd0, (*leading, nv), finite=False).reshape(-1, nv),
-            "tau": of_shape("tau", torques, (*leading, turns, nv), finite=False).reshape(-1, turns, nv),
+            "tau": of_shape("tau", torques, (*leading, longest, nv), finite=False).reshape(-1, longest, nv),
         }
         arrays, lost = without_lost(arrays, leading, self._inputs["q"].unit_vectors)
         if ("dt" in self._inputs) != (dt is not None):
@@ -202,7 +202,7 @@ class RolloutDevice(Device):
             step = of_shape("dt", _spread("dt", dt, leading), leading).reshape(-1)
             if not (step > 0.0).all():
                 raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s")
-            arrays["dt"] = np.repeat(step[:, None], turns, axis=1)
+            arrays["dt"] = np.repeat(step[:, None], longest, axis=1)
         if lost is None or not lost.all():
             self._check_ranges(arrays)
         return arrays, leading, lost
@@ -216,10 +216,10 @@ class RolloutDevice(Device):
                 check_unit_vectors(f"{port.name}0", port.unit_vectors, rows)
 
     @staticmethod
-    def _counts(steps: npt.ArrayLike | None, leading: tuple[int, ...], turns: int) -> npt.NDArray[np.int64]:
-        counts = _spread("steps", turns if steps is None else steps, leading)
-        if not np.issubdtype(counts.dtype, np.integer) or not ((counts >= 1) & (counts <= turns)).all():
-            raise ArgumentError(f"steps={steps!r}; expected whole numbers from 1 to {turns}, the steps of tau")
+    def _counts(steps: npt.ArrayLike | None, leading: tuple[int, ...], longest: int) -> npt.NDArray[np.int64]:
+        counts = _spread("steps", longest if steps is None else steps, leading)
+        if not np.issubdtype(counts.dtype, np.integer) or not ((counts >= 1) & (counts <= longest)).all():
+            raise ArgumentError(f"steps={steps!r}; expected whole numbers from 1 to {longest}, the steps of tau")
         return counts.reshape(-1).astype(np.int64)
 
     @property

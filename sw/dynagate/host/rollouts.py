@@ -549,8 +549,8 @@ class Rollout(Opened):
         }
         reverse = self._reversed
         carried = set(reverse.loop.carry.values())
-        turns = {**dict.fromkeys(reverse.loop.last, ()), **dict.fromkeys(reverse.loop.kept, (steps,))}
-        shapes = {name: (*axes, *reverse.loop.values[name].shape) for name, axes in turns.items()}
+        iterations = {**dict.fromkeys(reverse.loop.last, ()), **dict.fromkeys(reverse.loop.kept, (steps,))}
+        shapes = {name: (*axes, *reverse.loop.values[name].shape) for name, axes in iterations.items()}
         outputs = {name: np.empty((batch, *shape), self.dtype) for name, shape in shapes.items()}
         if batch:
             for port in reverse.loop.inputs:
@@ -594,7 +594,7 @@ class Rollout(Opened):
 
     def _computing(self, loop: Loop) -> LoopExecutor:
         """Return the executor of a loop; a loop that states its number of iterations keeps it."""
-        counted = isinstance(loop.stop, Count) and loop.stop.turns
+        counted = isinstance(loop.stop, Count) and loop.stop.iterations
         return self._open(loop, None if counted else self.steps)
 
     def _open(self, loop: Loop, iterations: int | None) -> LoopExecutor:

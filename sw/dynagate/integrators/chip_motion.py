@@ -81,7 +81,7 @@ class ChipMotion:
         return Blocks(replace(blocks.loop.renamed(names), name=ROLLOUT), blocks.starts)
 
     def begun(self, q: Array, qd: Array) -> dict[str, Array]:
-        """The inputs of a first turn but tau, from states (batch, ·)."""
+        """The inputs of a first iteration but tau, from states (batch, ·)."""
         states = {"q": q, "qd": qd}
         begin = self.motion.begin
         inputs = dict(states)
@@ -90,10 +90,12 @@ class ChipMotion:
             constants = {k: np.full(len(q), v) for k, v in self.motion.constants.items() if k in taken}
             inputs |= evaluate_loop(begin, {**states, **constants})
         loop, starts = self.blocks.loop, self.blocks.starts
-        return {p.name: inputs[p.name] for p in loop.inputs if p.name not in starts and p.name not in loop.per_turn}
+        return {
+            p.name: inputs[p.name] for p in loop.inputs if p.name not in starts and p.name not in loop.per_iteration
+        }
 
     def exact(self, q: Array, qd: Array, tau: Array) -> dict[str, Array]:
-        """Trajectories in float64: q_next, qd_next (batch, turns, ·). tau: (batch, turns, nv)."""
+        """Trajectories in float64: q_next, qd_next (batch, iterations, ·). tau: (batch, iterations, nv)."""
         loop = self.motion.loop
         zeros = {"failed": np.zeros(len(q)), "tau": tau}
         constants = {name: np.full(len(q), value) for name, value in self.motion.constants.items()}

@@ -39,7 +39,9 @@ class ExplicitIntegrator(Integrator):
 
 
 def rollout_loop(robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Loop:
-    """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every this many turns."""
+    """The loop of a rollout: q, qd and torques per iteration to q_next, qd_next (and a, b) of every this many
+    iterations.
+    """
     graph = linearized_step_graph(robot, options) if linearize else step_graph(robot, options)
     kept = ("q_next", "qd_next", *(("a", "b") if linearize else ()))
     name = f"rollout_{options.method}{'_linearized' if linearize else ''}{f'_every_{every}' if every > 1 else ''}"

@@ -98,13 +98,13 @@ def with_feedback(motion: Motion, robot: Robot, feedback: Feedback) -> Motion:
     keep the tau that they make of them."""
     loop, (_, velocity) = motion.loop, motion.states
     carry = dict(loop.carry) if "qd" in loop.carry.values() else {**loop.carry, velocity: "qd"}
-    others = tuple(name for name in loop.per_turn if name != "tau")
+    others = tuple(name for name in loop.per_iteration if name != "tau")
     closed = replace(
         loop,
         name=f"{loop.name}_with_feedback",
         steps=(feedback_graph(robot, feedback), *loop.steps),
         carry=carry,
-        per_turn=("feedforward", *feedback_inputs(robot, feedback), *others),
+        per_iteration=("feedforward", *feedback_inputs(robot, feedback), *others),
         kept=(*loop.kept, "tau"),
     )
     return replace(motion, loop=closed, extras={**motion.extras, "tau": ("tau", (robot.nv,))})
@@ -158,10 +158,10 @@ def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
     opened = {name: f"opened_{name}" for name in ("lam_q_next", "lam_qd_next")}
     (step,) = loop.graphs()
     steps = (closing, step.named({}, opened), _back(robot, closing, opened))
-    others = tuple(name for name in loop.per_turn if name != "tau")
+    others = tuple(name for name in loop.per_iteration if name != "tau")
     kept = tuple(f"vjp_{name}" for name in inputs)
-    per_turn = (*others, *inputs)
-    return replace(loop, name=f"{loop.name}_with_feedback", steps=steps, per_turn=per_turn, kept=kept)
+    per_iteration = (*others, *inputs)
+    return replace(loop, name=f"{loop.name}_with_feedback", steps=steps, per_iteration=per_iteration, kept=kept)
 
 
 def _back(robot: Robot, closing: Graph, opened: Mapping[str, str]) -> Graph:

@@ -22,14 +22,13 @@ class Motion:
 
     loop: over the steps, of q (nq,) and what else `begin` gives, tau and the inputs of forces (nv,) of every step. It
     keeps `states`, q and qd of every step or every this many, with linearize a and b, and `failed`.
-    begin: a loop of one turn, q and qd (and the constants) to the other values that the first step begins with; None
-    where it begins with q and qd. constants: inputs () of both.
-    failed: the name of the value (), how many steps have not converged; None for a method that solves no equations.
-    ends: states after the first such step have no meaning.
-    zeros: values that are 0 before the first step, and their lengths. extras: field of `Trajectories` -> the value that
-    the loop keeps for it, and its shape.
-    solved: those of them that the sweep back takes. in_float32: it can be computed in float32 too.
-    reach: values that may become larger than a few steps show, and how large, for formats of integers.
+    begin: a loop of one iteration, q and qd (and the constants) to the other values that the first step begins with;
+    None where it begins with q and qd. constants: inputs () of both. failed: the name of the value (), how many steps
+    have not converged; None for a method that solves no equations. ends: states after the first such step have no
+    meaning. zeros: values that are 0 before the first step, and their lengths. extras: field of `Trajectories` -> the
+    value that the loop keeps for it, and its shape. solved: those of them that the sweep back takes. in_float32: it can
+    be computed in float32 too. reach: values that may become larger than a few steps show, and how large, for formats
+    of integers.
     """
 
     loop: Loop
@@ -124,10 +123,10 @@ class Integrator(ABC):
 
 
 def reverse_loop(method: Integrator, robot: Robot, options: StepOptions) -> Loop:
-    """The loop of a rollout's gradient: states, torques and cost gradients from the last turn to the first."""
+    """The loop of a rollout's gradient: states, torques and cost gradients from the last iteration to the first."""
     graph, ends = method.reverse(robot, options), ("lam_q_next", "lam_qd_next")
     carry = {port.name: port.name.removesuffix("_next") for port in graph.outputs if port.name.startswith("lam_")}
-    per_turn = tuple(port.name for port in graph.inputs if port.name not in carry.values() and not port.parameter)
+    per_iteration = tuple(port.name for port in graph.inputs if port.name not in carry.values() and not port.parameter)
     sums = [f"lam_{port.name}_next" for port in graph.inputs if port.parameter]
     name = f"rollout_{method.name}_vjp"
-    return Loop(name, robot.name, (graph,), carry, Count(), per_turn, ("vjp_tau",), (*ends, *sums), backwards=True)
+    return Loop(name, robot.name, (graph,), carry, Count(), per_iteration, ("vjp_tau",), (*ends, *sums), backwards=True)

@@ -94,9 +94,9 @@ static ffi::Error rows(int64_t key, int64_t size, ffi::Span<const int64_t> zeros
     return ffi::Error::Success();
 }
 
-/* first: for each output, the input that is its first row, before those of the turns; -1 where it has none. An input
- * per turn may have more rows than turns. */
-static ffi::Error loop(int64_t key, int64_t size, int64_t turns, ffi::Span<const int64_t> first,
+/* first: for each output, the input that is its first row, before those of the iterations; -1 where it has none. An input
+ * per iteration may have more rows than iterations. */
+static ffi::Error loop(int64_t key, int64_t size, int64_t iterations, ffi::Span<const int64_t> first,
                        ffi::RemainingArgs arguments, ffi::RemainingRets results) {
     functions kernel;
     if (!known(key, &kernel)) return missing(key);
@@ -112,7 +112,7 @@ static ffi::Error loop(int64_t key, int64_t size, int64_t turns, ffi::Span<const
             std::memcpy((char *)c.out[k] + b * c.out_size[k] * number, (const char *)c.in[first[k]] + b * row, row);
         c.out[k] = (char *)c.out[k] + row;
     }
-    ((loop_kernel)kernel.call)(c.in.data(), c.in_size.data(), c.out.data(), c.out_size.data(), turns, 0, c.batch);
+    ((loop_kernel)kernel.call)(c.in.data(), c.in_size.data(), c.out.data(), c.out_size.data(), iterations, 0, c.batch);
     return ffi::Error::Success();
 }
 
@@ -138,7 +138,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(dynagate_loop, loop,
                               ffi::Ffi::Bind()
                                   .Attr<int64_t>("key")
                                   .Attr<int64_t>("size")
-                                  .Attr<int64_t>("turns")
+                                  .Attr<int64_t>("iterations")
                                   .Attr<ffi::Span<const int64_t>>("first")
                                   .RemainingArgs()
                                   .RemainingRets());

@@ -105,7 +105,7 @@ def _on_card(operator: RolloutOperator, back: bool, *inputs: Any) -> list[Any]:
     def run(loop: Loop, iterations: int | None, arrays: list[Any]) -> Sequence[Any]:
         kernel = operator.gpu_loop(loop, iterations)
         ports, batch = kernel.text.inputs, arrays[0].shape[0]
-        key = key_of(kernel, f"{kernel.text.source.stamp} {dtype} {kernel.text.turns} cuda", kernel.addresses)
+        key = key_of(kernel, f"{kernel.text.source.stamp} {dtype} {kernel.text.iterations} cuda", kernel.addresses)
         shapes = [jax.ShapeDtypeStruct((batch, *port.shape), dtype) for port in kernel.text.outputs]
         return jax.ffi.ffi_call(GPU, shapes)(*arrays, key=np.int64(key), size=np.int64(math.prod(ports[0].shape)))
 
@@ -152,7 +152,7 @@ def _loop(
     ports = {port.name: k for k, port in enumerate(loop.inputs)}
     arrays = [inputs[name] for name in ports]
     begin = loop.inputs[0]
-    axes = len(begin.shape) + (begin.name in loop.per_turn)
+    axes = len(begin.shape) + (begin.name in loop.per_iteration)
     leading, own = arrays[0].shape[: arrays[0].ndim - axes], arrays[0].shape[arrays[0].ndim - axes :]
     rows = {name: [steps // loop.every + (name in first)] for name in loop.kept}
     shapes = [
@@ -162,7 +162,7 @@ def _loop(
         *arrays,
         key=np.int64(key_of(kernel, f"{kernel.stamp} {kernel.dtype}", (kernel.address, 0))),
         size=np.int64(math.prod(own)),
-        turns=np.int64(steps),
+        iterations=np.int64(steps),
         first=np.array([ports[first[p.name]] if p.name in first else -1 for p in loop.outputs], np.int64),
     )
     results = varying(results, axes_of(arrays))  # a foreign call's results have no axes

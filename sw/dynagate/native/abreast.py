@@ -1,8 +1,8 @@
 """Run iterations of a loop in the lanes of vectors, which one sample would leave empty.
 
-The first graphs of a body may read nothing that a turn hands to the next: a solver linearizes each knot by itself.
-DG_LANES turns of these are computed at once, by the functions that else compute as many samples. The rest of the body
-follows turn by turn.
+The first graphs of a body may read nothing that an iteration hands to the next: a solver linearizes each knot by
+itself. DG_LANES iterations of these are computed at once, by the functions that else compute as many samples. The rest
+of the body follows iteration by iteration.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from dynagate.graph.loop import Count, Loop
 WORTH = 4
 """Operations for each number that goes into lanes or out of them, above which iterations run in lanes."""
 LANES = "lanes"
-"""The array of vectors that they read and write, each value where it is in the array of a turn's values."""
+"""The array of vectors that they read and write, each value where it is in the array of an iteration's values."""
 
 Places = Mapping[str, int]
 
 
 def first_graphs(loop: Loop) -> tuple[Graph, ...]:
-    """The graphs with which each turn of a loop begins, and whose iterations may run in lanes; () if that is not worth
-    its way."""
-    if not isinstance(loop.stop, Count) or loop.stop.turns is None:
+    """The graphs with which each iteration of a loop begins, and whose iterations may run in lanes; () if that is not
+    worth its way."""
+    if not isinstance(loop.stop, Count) or loop.stop.iterations is None:
         return ()
     carried, first = set(loop.carry.values()), list[Graph]()
     for step in loop.steps:
@@ -35,17 +35,17 @@ def first_graphs(loop: Loop) -> tuple[Graph, ...]:
     each, constant = taken_in(loop, first)
     moved = sum(each.values()) + sum(len(port.nodes) for port in handed_on(loop, first))
     work = sum(len(graph) for graph in first)
-    worth = work * loop.stop.turns > WORTH * (moved * loop.stop.turns + sum(constant.values()))
+    worth = work * loop.stop.iterations > WORTH * (moved * loop.stop.iterations + sum(constant.values()))
     return tuple(first) if worth else ()
 
 
 def taken_in(loop: Loop, first: Sequence[Graph]) -> tuple[dict[str, int], dict[str, int]]:
-    """Sizes of what the first graphs take of each turn, and of all turns."""
+    """Sizes of what the first graphs take of each iteration, and of all iterations."""
     computed = {port.name for graph in first for port in graph.outputs}
     sizes = {port.name: len(port.nodes) for graph in first for port in graph.inputs if port.name not in computed}
     return (
-        {name: size for name, size in sizes.items() if name in loop.per_turn},
-        {name: size for name, size in sizes.items() if name not in loop.per_turn},
+        {name: size for name, size in sizes.items() if name in loop.per_iteration},
+        {name: size for name, size in sizes.items() if name not in loop.per_iteration},
     )
 
 
@@ -66,29 +66,30 @@ class Abreast:
         self.loop, self.first, self.at, self.starts, self.calls = loop, first, at, starts, calls
         stop = loop.stop
         assert isinstance(stop, Count)
-        self.turns, self.results = stop.turns, handed_on(loop, first)
+        self.iterations, self.results = stop.iterations, handed_on(loop, first)
         self.each, self.constant = taken_in(loop, first)
 
     def begin(self) -> Iterator[str]:
-        """Before the first turn: no lane has one."""
+        """Before the first iteration: no lane has one."""
         size = sum(len(port.nodes) for port in self.results)
         yield f"static _Thread_local real abreast[{max(size, 1)} * DG_LANES];"
         yield "long first = -DG_LANES;"
-        yield f"if ({self.turns} >= DG_LANES) {{"
+        yield f"if ({self.iterations} >= DG_LANES) {{"
         for name, size in self.constant.items():
             yield f"    dg_get_vec({LANES} + {self.at[name]}, v + {self.at[name]}, 0, {size});"
         yield "}"
 
-    def turn(self) -> Iterator[str]:
+    def iteration(self) -> Iterator[str]:
         """Emit the loads of an iteration. Values that the lanes do not hold yet are loaded with those of the next
         iterations, or with the last ones of the loop.
         """
-        yield f"if ({self.turns} >= DG_LANES) {{"
-        yield "    if (turn < first || turn >= first + DG_LANES) {"
+        yield f"if ({self.iterations} >= DG_LANES) {{"
+        yield "    if (iteration < first || iteration >= first + DG_LANES) {"
         if self.loop.backwards:
-            yield "        first = turn >= DG_LANES ? turn - DG_LANES + 1 : 0;"
+            yield "        first = iteration >= DG_LANES ? iteration - DG_LANES + 1 : 0;"
         else:
-            yield f"        first = turn + DG_LANES <= {self.turns} ? turn : {self.turns} - DG_LANES;"
+            count = self.iterations
+            yield f"        first = iteration + DG_LANES <= {count} ? iteration : {count} - DG_LANES;"
         for name, size in self.each.items():
             place, rows = self.at[name], f"v + {self.starts[name]} + first * {size}"
             yield f"        dg_get_vec({LANES} + {place}, {rows}, {size}, {size});"
@@ -99,7 +100,7 @@ class Abreast:
         yield "    }"
         yield from self._of_results(
             "    for (int j = 0; j < {size}; j++) "
-            "v[{place} + j] = abreast[{offset} * DG_LANES + (turn - first) * {size} + j];"
+            "v[{place} + j] = abreast[{offset} * DG_LANES + (iteration - first) * {size} + j];"
         )
         yield "} else {"
         yield from (f"    {single}" for single, _ in self.calls)

@@ -48,7 +48,9 @@ LAUNCH = """#ifdef __CUDACC__
 #else
 #define LAUNCH(kernel, threads, shared, ...) ((void)stream, kernel(__VA_ARGS__))
 #endif"""
-LAUNCH_ARGUMENTS = "real *const *inputs, real *const *outputs, long batch, long turns, int planes, cudaStream_t stream"
+LAUNCH_ARGUMENTS = (
+    "real *const *inputs, real *const *outputs, long batch, long iterations, int planes, cudaStream_t stream"
+)
 
 SEGMENT_PLACES = """#define ARGUMENTS real *restrict m
 #define INPUT(p, j, slot) m[slot]
@@ -127,7 +129,7 @@ def cuda_source(graph: Graph, *, double: bool = False) -> CSource:
         "#endif",
         "}",
         "static void launch(" + LAUNCH_ARGUMENTS + ") {",
-        "    (void)turns;",
+        "    (void)iterations;",
         f"    if (planes) LAUNCH({name}_planes, {name}_THREADS, 0, {arguments});",
         f"    else LAUNCH({name}, {name}_THREADS, {name}_SHARED, {arguments});",
         "}",
@@ -145,8 +147,8 @@ def host_arguments(inputs: int, outputs: int, *more: str) -> str:
 def with_host_side(
     name: str, text: str, sizes: Sequence[int], every: Sequence[int], inputs: int, host: Sequence[str]
 ) -> CSource:
-    """The source of a library. sizes, every: entries of each port, and in how many turns of a loop it has as many again
-    (0: it has them once); inputs first, this many. host: `prepare` and `launch`."""
+    """The source of a library. sizes, every: entries of each port, and in how many iterations of a loop it has as many
+    again (0: it has them once); inputs first, this many. host: `prepare` and `launch`."""
     lines = [
         "",
         "#include <cuda_runtime.h>",

@@ -52,7 +52,11 @@ class _Thread(LoopText):
         arguments = [f"v + {read[port.name]}" for port in graph.inputs]
         for port in graph.outputs:
             direct = scope is self.scope and port.name in self.direct
-            to = f"out{self._results[port.name]}{self.turn_of(port.name)}" if direct else f"v + {scope.at[port.name]}"
+            to = (
+                f"out{self._results[port.name]}{self.iteration_offset(port.name)}"
+                if direct
+                else f"v + {scope.at[port.name]}"
+            )
             arguments.append(to)
         yield f"{self.steps[id(graph)].name}({', '.join(arguments)});"
 
@@ -75,9 +79,9 @@ def _direct(loop: Loop) -> Iterator[str]:
 def emit_cuda_loop(loop: Loop, *, double: bool = False) -> str:
     """One file with `NAME_sample`, all iterations of a sample, and a kernel that runs it for a batch.
 
-    NAME(inputs..., outputs..., turns, batch): arrays (batch, ...) in row-major order, blocks of NAME_THREADS threads.
-    turns: of a loop that counts by its inputs; others have their own. Compiled by nvcc this is a kernel; by a C++
-    compiler it is a loop over the batch with the same arguments.
+    NAME(inputs..., outputs..., iterations, batch): arrays (batch, ...) in row-major order, blocks of NAME_THREADS
+    threads. iterations: of a loop that counts by its inputs; others have their own. Compiled by nvcc this is a kernel;
+    by a C++ compiler it is a loop over the batch with the same arguments.
     """
     return stamped(loop, "\n".join(_lines(loop, kernel_name(loop), double))) + "\n"
 
@@ -85,7 +89,7 @@ def emit_cuda_loop(loop: Loop, *, double: bool = False) -> str:
 def cuda_loop_source(loop: Loop, *, double: bool = False) -> CSource:
     """The kernel with its host side, `dynagate_cuda.h`, as one library."""
     name = kernel_name(loop)
-    arguments = cuda.host_arguments(len(loop.inputs), len(loop.outputs), "turns", "batch")
+    arguments = cuda.host_arguments(len(loop.inputs), len(loop.outputs), "iterations", "batch")
     host = [
         "static cudaError_t prepare() { return cudaSuccess; }",
         f"static void launch({cuda.LAUNCH_ARGUMENTS}) {{",
@@ -94,7 +98,7 @@ def cuda_loop_source(loop: Loop, *, double: bool = False) -> CSource:
         "}",
     ]
     sizes = [len(port.nodes) for port in (*loop.inputs, *loop.outputs)]
-    every = [int(port.name in loop.per_turn) for port in loop.inputs]
+    every = [int(port.name in loop.per_iteration) for port in loop.inputs]
     every += [loop.every * (port.name in loop.kept) for port in loop.outputs]
     return cuda.with_host_side(name, emit_cuda_loop(loop, double=double), sizes, every, len(loop.inputs), host)
 
@@ -126,11 +130,11 @@ def _lines(loop: Loop, name: str, double: bool) -> Iterator[str]:
     yield "}\n"
     yield f"#define {name}_THREADS {THREADS}"
     moved = [
-        f"{side}{k} + t * {len(port.nodes)}{turns if port.name in each else ''}"
-        for side, ports, each, turns in (
-            ("in", loop.inputs, loop.per_turn, " * turns"),
-            ("out", loop.outputs, loop.kept, f" * (turns / {loop.every})"),
+        f"{side}{k} + t * {len(port.nodes)}{iterations if port.name in each else ''}"
+        for side, ports, each, iterations in (
+            ("in", loop.inputs, loop.per_iteration, " * iterations"),
+            ("out", loop.outputs, loop.kept, f" * (iterations / {loop.every})"),
         )
         for k, port in enumerate(ports)
     ]
-    yield from cuda.each(name, name, f"{arguments}, long turns", f"{name}_sample({', '.join(moved)}, turns);")
+    yield from cuda.each(name, name, f"{arguments}, long iterations", f"{name}_sample({', '.join(moved)}, iterations);")

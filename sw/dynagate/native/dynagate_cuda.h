@@ -1,8 +1,8 @@
 /* Host side of generated kernels: batches in host memory, and launches on arrays of a GPU.
  *
  * The generated file defines before it includes this: real, INPUTS, OUTPUTS, ports (entries of each, inputs first),
- * every (in how many turns of a loop a port has as many entries again; 0: it has them once), prepare(), once per card, and
- * launch(inputs, outputs, batch, turns, planes, stream). Functions return NULL, or what failed. */
+ * every (in how many iterations of a loop a port has as many entries again; 0: it has them once), prepare(), once per card, and
+ * launch(inputs, outputs, batch, iterations, planes, stream). Functions return NULL, or what failed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,13 +25,13 @@ struct chunk {
 
 struct context {
     int device;
-    long turns; /* of a loop; 1 of a graph */
+    long iterations; /* of a loop; 1 of a graph */
     long most; /* rows of a chunk */
     chunk chunks[2];
 };
 
 /* Numbers of a port in a sample. */
-static long entries(const context *c, int port) { return ports[port] * (every[port] ? c->turns / every[port] : 1); }
+static long entries(const context *c, int port) { return ports[port] * (every[port] ? c->iterations / every[port] : 1); }
 
 /* Where a port's array begins in a chunk of so many rows; PORTS: where the last one ends. */
 static long begins(const context *c, int port, long rows) {
@@ -93,7 +93,7 @@ static const char *start(const context *c, chunk *k, const arrays &a) {
     for (int p = 0; p < INPUTS; p++)
         copy(a.inputs[p], k->pinned + begins(c, p, rows), entries(c, p), k->row, rows, a.batch, a.planes, 0);
     CHECK(cudaMemcpyAsync(k->device, k->pinned, middle * sizeof(real), cudaMemcpyHostToDevice, k->stream));
-    launch(device, device + INPUTS, rows, c->turns, a.planes, k->stream);
+    launch(device, device + INPUTS, rows, c->iterations, a.planes, k->stream);
     CHECK(cudaGetLastError());
     if (!a.direct) {
         const size_t bytes = (end - middle) * sizeof(real);
@@ -121,23 +121,23 @@ static const char *finish(const context *c, chunk *k, const arrays &a) {
 
 static const char *run(context *c, const arrays &a) {
     CHECK(cudaSetDevice(c->device));
-    int turn = 0;
-    for (long row = 0; row < a.batch; row += c->most, turn ^= 1) {
-        chunk *k = &c->chunks[turn];
+    int chunk_index = 0;
+    for (long row = 0; row < a.batch; row += c->most, chunk_index ^= 1) {
+        chunk *k = &c->chunks[chunk_index];
         if (const char *fault = finish(c, k, a)) return fault;
         k->row = row;
         k->rows = a.batch - row < c->most ? a.batch - row : c->most;
         if (const char *fault = start(c, k, a)) return fault;
     }
-    for (int last = 0; last < 2; last++, turn ^= 1)
-        if (const char *fault = finish(c, &c->chunks[turn], a)) return fault;
+    for (int last = 0; last < 2; last++, chunk_index ^= 1)
+        if (const char *fault = finish(c, &c->chunks[chunk_index], a)) return fault;
     return NULL;
 }
 
-extern "C" const char *dynagate_cuda_open(int device, long turns, context **opened) {
+extern "C" const char *dynagate_cuda_open(int device, long iterations, context **opened) {
     context *c = (context *)calloc(1, sizeof *c);
     if (!c) return "calloc: out of memory";
-    c->turns = turns;
+    c->iterations = iterations;
     long row = 0;
     for (int p = 0; p < PORTS; p++) row += entries(c, p) * (long)sizeof(real);
     const long fit = CHUNK_BYTES / row;
@@ -168,7 +168,7 @@ extern "C" const char *dynagate_cuda_launch(context *c, real *const *inputs, rea
                                             cudaStream_t stream) {
     if (!batch) return NULL;
     CHECK(cudaSetDevice(c->device));
-    launch(inputs, outputs, batch, c->turns, planes, stream);
+    launch(inputs, outputs, batch, c->iterations, planes, stream);
     CHECK(cudaGetLastError());
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* What the generated loops of DG_LANES samples share.
  *
- * Values of a turn lie in an array of vectors. `rows` are the numbers of samples in memory, `stride` from one to the next. */
+ * Values of an iteration lie in an array of vectors. `rows` are the numbers of samples in memory, `stride` from one to the next. */
 #ifndef DYNAGATE_LOOP_H
 #define DYNAGATE_LOOP_H
 #define UNROLL(n)

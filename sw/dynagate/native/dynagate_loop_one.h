@@ -14,7 +14,7 @@ DG_INLINE void dg_put_real(const real *from, real *rows, long stride, int size) 
     for (int j = 0; j < size; j++) rows[j] = from[j];
 }
 
-/* Where a sample goes on: |residual| is not at most the tolerance, 1 where so and else 0. NaN goes on to the last turn. */
+/* Where a sample goes on: |residual| is not at most the tolerance, 1 where so and else 0. NaN goes on to the last iteration. */
 DG_INLINE real dg_above_real(real residual, real tolerance, real active) {
     return active != 0 && !(residual <= tolerance && -residual <= tolerance);
 }

@@ -63,7 +63,7 @@ def has_driver() -> bool:
 
 @dataclass(frozen=True)
 class GpuText:
-    """Source for a GPU. inputs, outputs: ports in the shapes of one sample. turns: iterations of a loop, 1 for a
+    """Source for a GPU. inputs, outputs: ports in the shapes of one sample. iterations: iterations of a loop, 1 for a
     graph. writes_all: whether every entry of the outputs is written, or only those that may be nonzero.
     """
 
@@ -71,7 +71,7 @@ class GpuText:
     source: CSource
     inputs: Sequence[NamedArray]
     outputs: Sequence[NamedArray]
-    turns: int
+    iterations: int
     writes_all: bool
 
 
@@ -114,7 +114,7 @@ class GpuProgram:
             function = getattr(self._functions, f"dynagate_cuda_{name}")
             function.argtypes, function.restype = types, None if name in ("close", "unpinned") else ctypes.c_char_p
         context = pointer()
-        require(self._functions.dynagate_cuda_open(device, text.turns, ctypes.byref(context)))
+        require(self._functions.dynagate_cuda_open(device, text.iterations, ctypes.byref(context)))
         self._context = context
         self._pinned = Pinned(self._new_pinned, self._functions.dynagate_cuda_unpinned)
         self._row_bytes = self.dtype.itemsize * sum(math.prod(port.shape) for port in text.outputs)

@@ -27,17 +27,17 @@ class _Array:
 
 class GpuLoop(GpuProgram):
     """The CUDA of a loop, compiled for the cards of `compile.CARDS` and newer, on one of them. Arrays are rows: per
-    turn (batch, turns, *shape), kept (batch, turns // every, *shape), others (batch, *shape).
+    iteration (batch, iterations, *shape), kept (batch, iterations // every, *shape), others (batch, *shape).
 
-    turns: of a loop that counts; None for those that it says itself. device: the card's number. Raises ValueError:
-    another dtype, or turns that are not the loop's; CompileError; GpuError.
+    iterations: of a loop that counts; None for those that it says itself. device: the card's number. Raises ValueError:
+    another dtype, or iterations that are not the loop's; CompileError; GpuError.
     """
 
     def __init__(
         self,
         loop: Loop,
         dtype: npt.DTypeLike,
-        turns: int | None = None,
+        iterations: int | None = None,
         *,
         device: int = 0,
         folder: Path | None = None,
@@ -45,11 +45,11 @@ class GpuLoop(GpuProgram):
     ) -> None:
         self.loop, own = loop, np.dtype(dtype)
         check(own, "rows")
-        count = loop.counted(turns)
+        count = loop.counted(iterations)
         inputs, outputs = (
-            tuple(_Array(port.name, (*([turns] if port.name in each else []), *port.shape)) for port in ports)
-            for ports, each, turns in (
-                (loop.inputs, loop.per_turn, count),
+            tuple(_Array(port.name, (*([iterations] if port.name in each else []), *port.shape)) for port in ports)
+            for ports, each, iterations in (
+                (loop.inputs, loop.per_iteration, count),
                 (loop.outputs, loop.kept, count // loop.every),
             )
         )

@@ -216,7 +216,7 @@ def _driver(name: str) -> Iterator[str]:
     yield f"    if (row < end && end - begin >= DG_LANES) samples_vec({arguments}, end - DG_LANES);"
     yield f"    else for (; row < end; row++) samples_real({arguments}, row);"
     yield "    return dg_faults();\n}\n"
-    yield "/* The same, as threads that share a batch call it: pointers, strides and turns; pointers and strides. */"
+    yield "/* The same, as threads that share a batch call it: pointers, strides, iterations; pointers and strides. */"
     yield f"int DG_NAME({name}_shared)(const void *const *in, void *const *out, long begin, long end) {{"
     yield f"    return DG_NAME({name})(in[0], in[1], out[0], out[1], *(const long *)in[2], begin, end);\n}}"
 
@@ -235,18 +235,20 @@ def _header(loop: Loop, name: str) -> str:
         sizes = (f"{' × '.join(map(str, port.shape)) or 1}" for port in of)
         return ", ".join(f"{port.name} ({size})" for port, size in zip(of, sizes, strict=True))
 
-    own = loop.stop.turns if isinstance(loop.stop, Count) else None
-    turns = f"turns: {own}." if own else "turns: those of the arrays that have some per turn; else 1."
+    own = loop.stop.iterations if isinstance(loop.stop, Count) else None
+    iterations = (
+        f"iterations: {own}." if own else "iterations: those of the arrays that have some per iteration; else 1."
+    )
     lines = [
         "/* Samples begin to end of a batch. Returns 0, or 1 where a value becomes too large. NaN makes results NaN.",
         f" * in: {ports(loop.inputs)}.",
         f" * out: {ports(loop.outputs)}.",
-        f" * strides: numbers from one sample to the next; 0 for one of all samples. {turns}",
+        f" * strides: numbers from one sample to the next; 0 for one of all samples. {iterations}",
         " * With DYNAGATE_DOUBLE the file is of double, else of float. */",
     ]
     for number, suffix in PRECISIONS:
         arguments = f"const {number} *const *in, const long *in_stride, {number} *const *out, const long *out_stride"
-        lines.append(f"int {name}_{suffix}({arguments}, long turns, long begin, long end);")
+        lines.append(f"int {name}_{suffix}({arguments}, long iterations, long begin, long end);")
     return "\n".join(lines) + "\n"
 
 
@@ -280,29 +282,30 @@ class LoopKernel:
         """Address of the function, for callers in C."""
         return ctypes.cast(self._call, ctypes.c_void_p).value or 0
 
-    def new_outputs(self, batch: int, turns: int) -> dict[str, Array]:
-        """Arrays that `__call__` fills: (batch, turns // every, *shape) of kept values, else (batch, *shape)."""
+    def new_outputs(self, batch: int, iterations: int) -> dict[str, Array]:
+        """Arrays that `__call__` fills: (batch, iterations // every, *shape) of kept values, else (batch, *shape)."""
         return {
             port.name: np.empty(
-                (batch, *([turns // self.loop.every] if port.name in self.loop.kept else []), *port.shape), self.dtype
+                (batch, *([iterations // self.loop.every] if port.name in self.loop.kept else []), *port.shape),
+                self.dtype,
             )
             for port in self.loop.outputs
         }
 
-    def __call__(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int, turns: int) -> bool:
-        """Computes the loop. inputs: (batch, *shape) by name, or (1, *shape) for all samples; per turn (batch, turns,
-        *shape). outputs: as `new_outputs` gives them; the first axis may have gaps.
+    def __call__(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int, iterations: int) -> bool:
+        """Computes the loop. inputs: (batch, *shape) by name, or (1, *shape) for all samples; per iteration (batch,
+        iterations, *shape). outputs: as `new_outputs` gives them; the first axis may have gaps.
 
         Returns whether all results are right; where not, some are infinite or NaN. NaN inputs may go unnoticed: they
         make the last values NaN. Raises as `bound`."""
-        return self.bound(inputs, outputs, batch, turns)()
+        return self.bound(inputs, outputs, batch, iterations)()
 
     def bound(
-        self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int, turns: int
+        self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int, iterations: int
     ) -> Callable[[], bool]:
         """A function that computes the loop from and to these arrays, again and again. It keeps them alive. Raises
-        ValueError or TypeError naming an array that does not fit, or turns that are not the loop's."""
-        loop, count = self.loop, self.loop.counted(turns)
+        ValueError or TypeError naming an array that does not fit, or iterations that are not the loop's."""
+        loop, count = self.loop, self.loop.counted(iterations)
         read, *arguments = self.given(inputs, batch, count)
         written = [outputs[port.name] for port in loop.outputs]
         for port, array in zip(loop.outputs, written, strict=True):
@@ -323,12 +326,15 @@ class LoopKernel:
 
         return run
 
-    def given(self, inputs: Mapping[str, Array], batch: int, turns: int) -> tuple[list[Array], Any, Any]:
+    def given(self, inputs: Mapping[str, Array], batch: int, iterations: int) -> tuple[list[Array], Any, Any]:
         """Inputs as the C takes them: the arrays, to be kept, and for C their pointers and strides. Raises as
         `bound`."""
         read = []
         for port in self.loop.inputs:
-            label, shape = f"input '{port.name}'", (*([turns] if port.name in self.loop.per_turn else []), *port.shape)
+            label, shape = (
+                f"input '{port.name}'",
+                (*([iterations] if port.name in self.loop.per_iteration else []), *port.shape),
+            )
             read.append(_rows(real(label, inputs[port.name]), self.dtype))
             check_fits(label, read[-1], (1 if len(read[-1]) == 1 else batch, *shape), self.dtype)
         strides = (0 if len(array) == 1 else _stride(array) for array in read)

@@ -1,8 +1,9 @@
-"""The turns of a loop as text, for C and CUDA: values of a turn in one array, steps that read and write there.
+"""The iterations of a loop as text, for C and CUDA: values of an iteration in one array, steps that read and write
+there.
 
 A loop within a loop has names of its own, as in `graph.loop.evaluate_loop`: its carried inputs and what it computes for
-itself have places of their own. It shares those of constants and results with the loop around it. What it has per turn
-comes from an array there, and what it keeps goes to one.
+itself have places of their own. It shares those of constants and results with the loop around it. What it has per
+iteration comes from an array there, and what it keeps goes to one.
 """
 
 from __future__ import annotations
@@ -13,35 +14,35 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from dynagate.base.errors import ArgumentError
-from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
+from dynagate.graph.loop import ITERATIONS, RESIDUAL, Loop, Until
 from dynagate.graph.scan import Scan
 from dynagate.graph.steps import LOOP, SCAN, UNTIL, Step
 from dynagate.native.abreast import Abreast
 from dynagate.native.scan_text import ScanText
 
-EXTRA = {TURNS: "turns_taken", RESIDUAL: "residual_size"}
+EXTRA = {ITERATIONS: "iterations_taken", RESIDUAL: "residual_size"}
 """Outputs of a loop with a tolerance -> their variables."""
 
 MOST_ON_STACK = {"vec": 4096, "real": 32768}
-"""Values of a turn, by the C type: those of more are kept apart, with memory of a thread's own."""
+"""Values of an iteration, by the C type: those of more are kept apart, with memory of a thread's own."""
 
 MOST_VALUES = 1 << 24
-"""Values of a turn of a loop: 1 GiB of the widest vectors."""
+"""Values of an iteration of a loop: 1 GiB of the widest vectors."""
 
 MOST_IN_LINES = 64
 """Entries of a value that are moved one by one: those of more are moved by a loop."""
 
 Places = Mapping[str, int]
-"""Value -> where it begins in the array of a turn's values."""
+"""Value -> where it begins in the array of an iteration's values."""
 
 
 @dataclass(frozen=True)
 class Scope:
     """A loop and where its values are.
 
-    at: every value of a turn. starts: carried inputs of a loop within and those per turn, in the loop around it.
-    results: what the loop gives, after its last turn, or of every turn. body: its steps.
-    last: of a loop with a tolerance, the values in `last` of samples that are done.
+    at: every value of an iteration. starts: carried inputs of a loop within and those per iteration, in the loop around
+    it. results: what the loop gives, after its last iteration, or of every iteration. body: its steps. last: of a loop
+    with a tolerance, the values in `last` of samples that are done.
     """
 
     loop: Loop
@@ -73,10 +74,10 @@ class Emit(NamedTuple):
 
 
 class LoopText(ABC):
-    """The statements of all turns. number: "vec" for DG_LANES samples, "real" for one.
+    """The statements of all iterations. number: "vec" for DG_LANES samples, "real" for one.
 
-    scope: the places in the array of a turn's values, `v`. size: of that array. direct: values that are kept and that
-    steps write to their outputs without it.
+    scope: the places in the array of an iteration's values, `v`. size: of that array. direct: values that are kept and
+    that steps write to their outputs without it.
     """
 
     emits: ClassVar[Mapping[str, Emit]]
@@ -91,7 +92,8 @@ class LoopText(ABC):
         self.scope = self._placed(loop, {})
         if self.size > MOST_VALUES:
             raise ArgumentError(
-                f"loop '{loop.name}' of {loop.robot} has {self.size:,} values a turn; expected at most {MOST_VALUES:,}"
+                f"loop '{loop.name}' of {loop.robot} has {self.size:,} values an iteration; expected at "
+                f"most {MOST_VALUES:,}"
             )
         self._results = {port.name: k for k, port in enumerate(loop.outputs)}
 
@@ -102,7 +104,7 @@ class LoopText(ABC):
         """
 
     def abreast(self, scope: Scope) -> Abreast | None:
-        """Graphs of a loop within that are computed for several turns at once."""
+        """Graphs of a loop within that are computed for several iterations at once."""
         return None
 
     def scanned(self, scope: Scope, scan: Scan, read: Places) -> Iterator[str]:
@@ -121,7 +123,7 @@ class LoopText(ABC):
         inputs, carried = {port.name for port in loop.inputs}, set(loop.carry.values())
         outputs = {port.name: len(port.nodes) for port in loop.outputs}
         own = carried | (set(EXTRA) if isinstance(loop.stop, Until) else set())
-        apart = carried.union(loop.per_turn)
+        apart = carried.union(loop.per_iteration)
         at: dict[str, int] = {}
         for name, port in loop.values.items():
             shared = name not in apart if name in inputs else name in outputs and name not in loop.kept
@@ -130,7 +132,7 @@ class LoopText(ABC):
             name: around[name] if around else self._new(size) if name in own else at[name]
             for name, size in outputs.items()
         }
-        starts = {name: around[name] for name in (*loop.carry.values(), *loop.per_turn)} if around else {}
+        starts = {name: around[name] for name in (*loop.carry.values(), *loop.per_iteration)} if around else {}
         last = {name: self._new(outputs[name]) for name in loop.last} if isinstance(loop.stop, Until) else {}
         body = tuple(self.emits[step.kind].place(self, step, at) for step in loop.steps)
         return Scope(loop, at, starts, results, body, last)
@@ -151,60 +153,68 @@ class LoopText(ABC):
         return f"{apart}{self.number} v[{max(self.size, 1)}];"
 
     def sample(self) -> Iterator[str]:
-        """All turns, from the inputs to the outputs. The text has `count`, the turns of a loop that counts."""
+        """All iterations, from the inputs to the outputs. The text has `count`, the iterations of a loop that
+        counts.
+        """
         loop = self.loop
         yield f"    {self.array()}"
         for port in loop.inputs:
-            if port.name not in loop.per_turn:
+            if port.name not in loop.per_iteration:
                 yield f"    {self._get(port.name, '')}"
         yield from self.emits[loop.kind].lines(self, self.scope, EmittedStep(loop, {}, self.scope), "    ")
         for name in self._results:
             if name not in loop.kept:
                 yield f"    {self._put(name, self.scope.results[name], '')}"
 
-    def _get(self, name: str, turn: str) -> str:
+    def _get(self, name: str, iteration: str) -> str:
         rows, stride = self.rows("in", [port.name for port in self.loop.inputs].index(name))
-        return f"dg_get_{self.number}(v + {self.scope.at[name]}, {rows}{turn}, {stride}, {self._of(name)});"
+        return f"dg_get_{self.number}(v + {self.scope.at[name]}, {rows}{iteration}, {stride}, {self._of(name)});"
 
-    def _put(self, name: str, place: int, turn: str) -> str:
+    def _put(self, name: str, place: int, iteration: str) -> str:
         rows, stride = self.rows("out", self._results[name])
-        return f"dg_put_{self.number}(v + {place}, {rows}{turn}, {stride}, {self._of(name)});"
+        return f"dg_put_{self.number}(v + {place}, {rows}{iteration}, {stride}, {self._of(name)});"
 
     def _of(self, name: str) -> int:
         return next(len(port.nodes) for port in (*self.loop.inputs, *self.loop.outputs) if port.name == name)
 
-    def turn_of(self, name: str, every: int = 1) -> str:
-        """How far the numbers of this turn are from the first ones, if there are some every this many turns."""
-        return f" + turn{f' / {every}' if every > 1 else ''} * {self._of(name)}"
+    def iteration_offset(self, name: str, every: int = 1) -> str:
+        """How far the numbers of this iteration are from the first ones, if there are some every this many
+        iterations.
+        """
+        return f" + iteration{f' / {every}' if every > 1 else ''} * {self._of(name)}"
 
     def counted(self, around: Scope, part: EmittedStep, indent: str) -> Iterator[str]:
-        """All turns of a loop that counts."""
+        """All iterations of a loop that counts."""
         assert part.scope is not None
         scope = part.scope
         loop, inner = scope.loop, indent + "    "
         yield from _moves(scope, loop.carry.values(), scope.starts, scope.at, indent)
         outermost = scope is self.scope
-        count = "count" if outermost else loop.most_turns
+        count = "count" if outermost else loop.max_iterations
         abreast = None if outermost else self.abreast(scope)
         if abreast:
             yield from (indent + line for line in abreast.begin())
-        turns = f"turn = {count} - 1; turn >= 0; turn--" if loop.backwards else f"turn = 0; turn < {count}; turn++"
-        yield f"{indent}for (long {turns}) {{"
+        iterations = (
+            f"iteration = {count} - 1; iteration >= 0; iteration--"
+            if loop.backwards
+            else f"iteration = 0; iteration < {count}; iteration++"
+        )
+        yield f"{indent}for (long {iterations}) {{"
         if outermost:
-            yield from (f"{inner}{self._get(name, self.turn_of(name))}" for name in loop.per_turn)
+            yield from (f"{inner}{self._get(name, self.iteration_offset(name))}" for name in loop.per_iteration)
         else:
-            yield from (_of_turn(scope, name, inner) for name in loop.per_turn)
+            yield from (_of_iteration(scope, name, inner) for name in loop.per_iteration)
         if abreast:
-            yield from (inner + line for line in abreast.turn())
+            yield from (inner + line for line in abreast.iteration())
         yield from self._body(scope, inner, len(abreast.first) if abreast else 0)
         kept = [name for name in loop.kept if not (outermost and name in self.direct)]
         if kept and loop.every > 1:
-            yield f"{inner}if ((turn + 1) % {loop.every} == 0) {{"
+            yield f"{inner}if ((iteration + 1) % {loop.every} == 0) {{"
         for name in kept:
             if outermost:
-                yield f"{inner}{self._put(name, scope.at[name], self.turn_of(name, loop.every))}"
+                yield f"{inner}{self._put(name, scope.at[name], self.iteration_offset(name, loop.every))}"
             else:
-                yield _to_turn(scope, name, inner)
+                yield _to_iteration(scope, name, inner)
         if kept and loop.every > 1:
             yield f"{inner}}}"
         yield from _moves(scope, loop.last, scope.at, scope.results, inner)
@@ -235,20 +245,20 @@ class LoopText(ABC):
             yield f"{indent}v[{place}] = {where.format(f'moved[{k}]', place)};"
 
     def until(self, around: Scope, part: EmittedStep, indent: str) -> Iterator[str]:
-        """All turns of a loop with a tolerance: samples that are done keep their values while others go on."""
+        """All iterations of a loop with a tolerance: samples that are done keep their values while others go on."""
         assert part.scope is not None
         scope, stop = part.scope, part.scope.loop.stop
         assert isinstance(stop, Until)
         yield from _moves(scope, scope.loop.carry.values(), scope.starts, scope.at, indent)
         inner, number, names = indent + "    ", self.number, scope.loop.last
-        turns, size = EXTRA[TURNS], EXTRA[RESIDUAL]
+        iterations, size = EXTRA[ITERATIONS], EXTRA[RESIDUAL]
         values, last = _runs(scope, names, scope.at), _runs(scope, names, scope.last)
-        yield f"{indent}{number} active = ({number}){{0}} + (real)1, {turns} = {{0}}, {size} = {{0}};"
+        yield f"{indent}{number} active = ({number}){{0}} + (real)1, {iterations} = {{0}}, {size} = {{0}};"
         yield from _set_to(last, f"({number}){{0}}", indent)
         yield f"{indent}for (int k = 0; k < {stop.at_most} && dg_any_{number}(active); k++) {{"
         yield from self._body(scope, inner)
         residual = f"v[{scope.at[stop.residual]}]"
-        yield f"{inner}{turns} = {turns} + active;"
+        yield f"{inner}{iterations} = {iterations} + active;"
         yield f"{inner}{size} = dg_where_{number}(active, dg_size_{number}({residual}), {size});"
         yield from _copies(last, values, f"dg_where_{number}(active, {{}}, v[{{}}])", inner)
         yield f"{inner}const {number} on = dg_above_{number}({residual}, (real){stop.tolerance!r}, active);"
@@ -307,17 +317,17 @@ def _set_to(runs: Iterable[Run], value: str, indent: str) -> Iterator[str]:
         yield f"{indent}for (int j = 0; j < {size}; j++) v[{place} + j] = {value};"
 
 
-def _of_turn(scope: Scope, name: str, indent: str) -> str:
+def _of_iteration(scope: Scope, name: str, indent: str) -> str:
     """Emit the copy of an inner loop's value for this iteration from the array of the outer loop."""
     size = _size(scope, name)
-    source = f"v[{scope.starts[name]} + turn * {size} + j]"
+    source = f"v[{scope.starts[name]} + iteration * {size} + j]"
     return f"{indent}for (int j = 0; j < {size}; j++) v[{scope.at[name]} + j] = {source};"
 
 
-def _to_turn(scope: Scope, name: str, indent: str) -> str:
+def _to_iteration(scope: Scope, name: str, indent: str) -> str:
     size, every = _size(scope, name), scope.loop.every
-    turn = f"turn / {every}" if every > 1 else "turn"
-    place = f"v[{scope.results[name]} + {turn} * {size} + j]"
+    iteration = f"iteration / {every}" if every > 1 else "iteration"
+    place = f"v[{scope.results[name]} + {iteration} * {size} + j]"
     return f"{indent}for (int j = 0; j < {size}; j++) {place} = v[{scope.at[name]} + j];"
 
 

@@ -63,7 +63,9 @@ def slots(scan: Scan) -> Slots:
 
 
 class ScanText:
-    """A scan as text. name: of its functions. read, written: where its values begin among those of a turn, `v`."""
+    """A scan as text. name: of its functions. read, written: where its values begin among those of an iteration,
+    `v`.
+    """
 
     def __init__(self, scan: Scan, name: str, read: Mapping[str, int], written: Mapping[str, int]) -> None:
         self.scan, self.name = scan, name

@@ -30,7 +30,7 @@ class Framework:
 
     def outputs(self, loop: Loop, steps: int, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the outputs of a loop by name. inputs: these, and others that the loop does not take."""
-        iterations = None if isinstance(loop.stop, Count) and loop.stop.turns else steps
+        iterations = None if isinstance(loop.stop, Count) and loop.stop.iterations else steps
         computed = self.run(loop, iterations, [inputs[port.name] for port in loop.inputs])
         return dict(zip((port.name for port in loop.outputs), computed, strict=True))
 
@@ -92,7 +92,7 @@ def backward(operator: RolloutOperator, arrays: Sequence[Any], on: Framework) ->
     loop = operator.sweep.reversed_loop
     for port in loop.inputs:
         if port.name not in inputs:  # costs of results that no loss reads, and of values that steps only carry
-            rows = (steps,) if port.name in loop.per_turn else ()
+            rows = (steps,) if port.name in loop.per_iteration else ()
             inputs[port.name] = on.full((batch, *rows, *port.shape), 0.0)
     products = on.outputs(loop, steps, inputs)
     results: tuple[str, ...] = ("lam_q_next", "lam_qd_next", f"vjp_{operator.rollout.torques}")

@@ -16,7 +16,7 @@ from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.sim import Sim
 from dynagate.host.devices.stream import StreamDevice
-from dynagate.host.devices.turns import StreamTurns
+from dynagate.host.devices.stream_steps import StreamSteps
 
 __all__ = [
     "BoardExecutor",
@@ -34,5 +34,5 @@ __all__ = [
     "PartDevice",
     "Sim",
     "StreamDevice",
-    "StreamTurns",
+    "StreamSteps",
 ]

@@ -92,10 +92,10 @@ def open_loop(source: LoopSource, options: LoopOnCuda, progress: Progress = quie
 class CardLoop(LoopExecutor):
     """A loop on a GPU."""
 
-    def __init__(self, loop: Loop, dtype: np.dtype[Any], turns: int | None) -> None:
+    def __init__(self, loop: Loop, dtype: np.dtype[Any], iterations: int | None) -> None:
         self.loop, self.dtype = loop, dtype
         with on_card("GPU 0"):
-            self._program = GpuLoop(loop, dtype, turns)
+            self._program = GpuLoop(loop, dtype, iterations)
 
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> bool:
         with on_card("GPU 0"):

@@ -25,8 +25,8 @@ from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.scan import SCAN, inputs_of, scanned
 from dynagate.host.devices.sources import DesignSource, FunctionSource, MotionSource
 from dynagate.host.inputs import Arrays, check_ranges
+from dynagate.integrators.design_graph import graph_of
 from dynagate.integrators.step import CARRY
-from dynagate.integrators.turn import graph_of
 
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy

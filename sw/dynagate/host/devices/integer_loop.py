@@ -9,13 +9,13 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.models.observed_loops import LoopEvaluator
-from dynagate.graph.loop import TURNS, Loop
+from dynagate.graph.loop import ITERATIONS, Loop
 from dynagate.host.devices.loops import LoopExecutor
 
 
 class IntegerLoop(LoopExecutor):
     """inputs: (batch, ...) of the loop, from which its ranges come. Where an input of a call is not finite, outputs
-    are 0, and one turn was taken. moving, retries: as of `LoopEvaluator.observing`."""
+    are 0, and one iteration was taken. moving, retries: as of `LoopEvaluator.observing`."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class IntegerLoop(LoopExecutor):
         whole = {name: np.repeat(x, batch, axis=0) if len(x) == 1 != batch else x for name, x in inputs.items()}
         finite = np.logical_and.reduce([np.isfinite(x.reshape(batch, -1)).all(axis=1) for x in whole.values()])
         for name, value in outputs.items():
-            value[...] = 1.0 if name == TURNS else 0.0
+            value[...] = 1.0 if name == ITERATIONS else 0.0
         if finite.any():
             for name, value in self.integers.evaluate({name: x[finite] for name, x in whole.items()}).items():
                 outputs[name][finite] = value

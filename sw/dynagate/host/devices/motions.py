@@ -23,11 +23,11 @@ def outside(
 ) -> tuple[tuple[AnyPort, ...], Ranges]:
     """Return ports and ranges of the arguments of a call: q, qd and the inputs of each step. velocity: its largest."""
     own = {port.name: port for port in ports}
-    per_turn = motion.blocks.loop.per_turn
+    per_iteration = motion.blocks.loop.per_iteration
     qd = Port("qd", (len(velocity),), ())
-    limits = {name: ranges[name] for name in ("q", *per_turn)}
+    limits = {name: ranges[name] for name in ("q", *per_iteration)}
     limits["qd"] = [EntryRange((-float(fastest), float(fastest)), 0.0) for fastest in velocity]
-    return (own["q"], qd, *(own[name] for name in per_turn)), limits
+    return (own["q"], qd, *(own[name] for name in per_iteration)), limits
 
 
 def motion_device(formatted: FormattedLoop, motion: ChipMotion, design: DesignRecord[ProgramBody]) -> FixedDevice:

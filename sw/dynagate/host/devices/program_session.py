@@ -23,7 +23,7 @@ from dynagate.host.devices.motions import outside
 from dynagate.host.devices.options import PROGRAM
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.sources import DesignSource
-from dynagate.host.devices.turns import stream_ranges
+from dynagate.host.devices.stream_steps import stream_ranges
 from dynagate.host.drivers import ShellSession
 from dynagate.host.inputs import Arrays, brought
 from dynagate.host.links import DeviceError, DeviceLink, closed_on_failure
@@ -141,8 +141,8 @@ class ProgramSession(ShellSession):
         self.design, self.has_program = design, True
 
 
-class ProgramTurns(Executor):
-    """A rollout as a program: cores that keep the states, several turns in a sample. motion: where states begin with
+class ProgramSteps(Executor):
+    """A rollout as a program: cores that keep the states, several steps in a sample. motion: where states begin with
     more than q and qd."""
 
     exclusive = True
@@ -163,8 +163,8 @@ class ProgramTurns(Executor):
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         if self.motion is not None:
             arrays = {**arrays, **self.motion.begun(arrays["q"], arrays["qd"])}
-        turns = next(iter(outputs.values())).shape[1]
-        pieces = max(-(-turns // self.loop.turns), 1)
+        steps = next(iter(outputs.values())).shape[1]
+        pieces = max(-(-steps // self.loop.steps), 1)
         rows = -(-batch // self.cores) * self.cores  # each core goes on with a trajectory of its own
         order = np.arange(rows * pieces).reshape(rows // self.cores, self.cores, pieces).swapaxes(1, 2).ravel()
         codec = self.design.wire.input
@@ -179,13 +179,13 @@ class ProgramTurns(Executor):
         words = answers.reshape(len(answers), answers.shape[1] * answers.shape[2])[np.argsort(order)]
         words = words.reshape(rows, pieces, words.shape[1])[:batch]
         self.transfer = self.driver.transfer
-        self._take(words, outputs, turns)
-        return self._flagged(self.design.wire.output.flags(words), turns)
+        self._take(words, outputs, steps)
+        return self._flagged(self.design.wire.output.flags(words), steps)
 
     def _fill(self, port: StreamPort, array: npt.NDArray[Any], samples: Words) -> None:
         """Write an input into samples, (batch, pieces, words)."""
         batch, pieces = samples.shape[:2]
-        per_sample = 1 if port.name in self.carry.values() else self.loop.turns
+        per_sample = 1 if port.name in self.carry.values() else self.loop.steps
         flat = array.reshape(batch, -1, len(port.fields)).astype(np.float64)
         values = np.zeros((batch, pieces * per_sample, len(port.fields)))
         for k, index in enumerate(port.fields):
@@ -193,26 +193,26 @@ class ProgramTurns(Executor):
             exact = brought(port, k, flat[:, :, k].ravel(), field.range, field.format, self._number)
             values[:, : flat.shape[1], k] = exact.reshape(batch, -1)
         codec = self.design.wire.input
-        for turn in range(per_sample):
-            later = codec.moved([turn * self.loop.inputs] * len(codec.slots))
-            later.put(samples, values[:, turn::per_sample], port.fields)
+        for step in range(per_sample):
+            later = codec.moved([step * self.loop.inputs] * len(codec.slots))
+            later.put(samples, values[:, step::per_sample], port.fields)
 
-    def _take(self, words: Words, outputs: Arrays, turns: int) -> None:
+    def _take(self, words: Words, outputs: Arrays, steps: int) -> None:
         """Read the results from words of samples, (batch, pieces, words)."""
         codec, count = self.design.wire.output, len(self.design.output.fields)
         batch, pieces = words.shape[:2]
-        values = np.zeros((batch, pieces, self.loop.turns, count + 1))  # the last one stands for ZERO
-        for turn in range(self.loop.turns):
-            values[:, :, turn, :count] = codec.moved([turn * stride for stride in self.loop.outputs]).values(words)
-        flat = values.reshape(batch, pieces * self.loop.turns, count + 1)[:, :turns]
+        values = np.zeros((batch, pieces, self.loop.steps, count + 1))  # the last one stands for ZERO
+        for step in range(self.loop.steps):
+            values[:, :, step, :count] = codec.moved([step * stride for stride in self.loop.outputs]).values(words)
+        flat = values.reshape(batch, pieces * self.loop.steps, count + 1)[:, :steps]
         for port in self.design.output.ports:
-            outputs[port.name][...] = flat[:, :, np.array(port.fields)].reshape(batch, turns, *port.shape)
+            outputs[port.name][...] = flat[:, :, np.array(port.fields)].reshape(batch, steps, *port.shape)
 
-    def _flagged(self, flags: npt.NDArray[np.int64], turns: int) -> Overflow:
-        """From which turn on a value has not fitted. flags: of the samples, (batch, pieces)."""
-        first = self.loop.turns * np.arange(flags.shape[1]) + (flags >> 1)
-        first = np.where(flags & 1, first, turns).min(axis=1)
-        return np.asarray(np.arange(turns) >= first[:, None])
+    def _flagged(self, flags: npt.NDArray[np.int64], steps: int) -> Overflow:
+        """From which step on a value has not fitted. flags: of the samples, (batch, pieces)."""
+        first = self.loop.steps * np.arange(flags.shape[1]) + (flags >> 1)
+        first = np.where(flags & 1, first, steps).min(axis=1)
+        return np.asarray(np.arange(steps) >= first[:, None])
 
     def close(self) -> None:
         self.driver.session.close()
@@ -306,7 +306,7 @@ def program_device(session: ProgramSession) -> Executor:
         if design.functions:
             devices = {each.name: PartDevice(each, ProgramDevice(session, each)) for each in design.body.functions}
             return FunctionsDevice(design.function, devices)
-        return ProgramTurns(session, motion=motion_of(design)) if design.keeps_states else ProgramDevice(session)
+        return ProgramSteps(session, motion=motion_of(design)) if design.keeps_states else ProgramDevice(session)
 
 
 def motion_of(design: DesignRecord[ProgramBody]) -> ChipMotion | None:

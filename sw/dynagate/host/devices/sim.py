@@ -12,7 +12,7 @@ from dynagate.host.devices.face import Executor
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.sources import DesignSource
 from dynagate.host.devices.stream import stream_device
-from dynagate.host.devices.turns import StreamTurns
+from dynagate.host.devices.stream_steps import StreamSteps
 from dynagate.host.drivers import DatapathSession, ShellSession
 from dynagate.host.links import DeviceLink
 from dynagate.host.ring_drivers import DatapathRingDriver, ShellRingDriver
@@ -65,11 +65,11 @@ def open_design(source: DesignSource, options: Sim, progress: Progress = quiet) 
         bare = SimLink(library(datapath, progress=progress), design, pauses=pauses, seed=seed)
         return stream_device(DatapathSession(design, bare, shows_progress=shows))
     ring = SimLink(rollout_library(folder / "rollout.v", datapath, progress=progress), design, pauses=pauses, seed=seed)
-    return StreamTurns(design, DatapathRingDriver.opened(design, ring, shows_progress=shows))
+    return StreamSteps(design, DatapathRingDriver.opened(design, ring, shows_progress=shows))
 
 
 def shell_device(design: Any, link: DeviceLink, *, shows_progress: bool) -> Executor:
     """Return the device of a pipeline in its shell behind a link."""
     if design.body.ring is None:
         return stream_device(ShellSession(design, link, shows_progress=shows_progress))
-    return StreamTurns(design, ShellRingDriver.opened(design, link, shows_progress=shows_progress))
+    return StreamSteps(design, ShellRingDriver.opened(design, link, shows_progress=shows_progress))

@@ -17,7 +17,7 @@ from dynagate.design.rebuilt import formatted_of
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.loop import Loop
 from dynagate.host.devices.options import DESIGN, ROLLOUT_DESIGN, Kind
-from dynagate.integrators.turn import graph_of
+from dynagate.integrators.design_graph import graph_of
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:

@@ -113,14 +113,14 @@ class DatapathSection(BodySection):
         ring = self.built.design.body.ring
         assert ring is not None
         latency = chip.transfer.latency
-        progress("counting slots and cycles of a turn")
+        progress("counting slots and cycles of a step")
         run_steps(chip, _first(starts, ring.capacity, FULL_RING))
         slots = self.built.hardware.plan.ii / chip.transfer.per_sample
         run_steps(chip, _first(starts, 1, FULL_RING))
         step = chip.transfer.per_sample
         rows = {
             "ring": f"up to {ring.capacity} trajectories; latency {latency} cycles measured, "
-            f"a turn of one alone {step:g}",
+            f"a step of one alone {step:g}",
             "slots": f"{slots:.1%} hold a step with {ring.capacity} trajectories",
         }
         return TextSection(labeled(rows))
@@ -175,7 +175,7 @@ class ProgramSection(BodySection):
 
     def pace_of_motion(self, chip: Executor, starts: Mapping[str, Array], progress: Progress) -> Pace:
         scheduled, cycles = self.built.hardware.schedule, chip.transfer.per_sample
-        text = f"{scheduled.turns} turns in a sample; {cycles / scheduled.turns:.4g} cycles a turn measured"
+        text = f"{scheduled.steps} steps in a sample; {cycles / scheduled.steps:.4g} cycles a step measured"
         limit = scheduled.cycles_per_sample
         return Pace("cycles from a sample to the next", cycles, limit, labeled({"loop": text}))
 

@@ -148,7 +148,7 @@ def report_solver(
     )
     pace, measured = measure_solver(built, reaching, checks.states, checks.seed, progress)
     body, chosen, instructions = ProgramSection(built), built.design.options, built.hardware.schedule.instructions
-    kept = f"{instructions.kept} of {1 << built.hardware.core.turn_bits} values of turns"
+    kept = f"{instructions.kept} of {1 << built.hardware.core.turn_bits} values of iterations"
     return Report(
         f"{built.robot.name} {built.function}, {chosen['knots']} knots of {chosen['dt']:g} s, {body.words}",
         (

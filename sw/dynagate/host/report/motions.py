@@ -15,7 +15,7 @@ from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import KINDS, Kind
 from dynagate.host.devices.face import Executor
-from dynagate.host.devices.turns import EVERY, STEPS, new_turns
+from dynagate.host.devices.stream_steps import EVERY, STEPS, empty_outputs
 from dynagate.host.report.rules import Rule, equal
 from dynagate.host.report.sections import labeled
 from dynagate.integrators.chip_motion import FAILURES, ChipMotion, extra
@@ -43,7 +43,7 @@ class Steps(NamedTuple):
 def run_steps(device: Executor, arrays: Mapping[str, Array]) -> Steps:
     """Compute the steps of trajectories on a device."""
     batch, steps = arrays["tau"].shape[:2]
-    values = new_turns(device, batch, steps)
+    values = empty_outputs(device, batch, steps)
     inputs = {**arrays, STEPS: np.full(batch, steps), EVERY: np.asarray(1)}
     return Steps(values, device.run(inputs, values, batch))
 

@@ -41,7 +41,7 @@ TEMPERATURE, ACCELERATION = 1.0, 1.0
 """Temperature of MPPI; and acceleration of a single joint, rad/s² or m/s², whose torque is the deviation of torques."""
 FAR, FAST = 0.5, 0.05
 """Starts and goals in this share of the limits, rad within π; speeds up to this share of the limits."""
-ITERATIONS = "turns"
+ITERATIONS = "iterations"
 """Result of a solver that iterates: the iterations of a problem."""
 
 
@@ -82,7 +82,7 @@ class Reaching:
         zero = 0.0 * drawn["qd"]
         holding = evaluate(trace(self.region.robot, "inverse_dynamics"), {"q": drawn["q"], "qd": zero, "qdd": zero})
         known = {**drawn, "guess": holding["tau"], "draw": np.arange(batch), "seed": np.full(batch, seed)}
-        return {name: x for name, x in known.items() if name in self.solver.blocks.loop.per_turn}
+        return {name: x for name, x in known.items() if name in self.solver.blocks.loop.per_iteration}
 
 
 def _drawn(region: Region, batch: int, seed: int) -> dict[str, Array]:

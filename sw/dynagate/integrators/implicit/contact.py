@@ -100,7 +100,7 @@ def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, e
         ),
         {"q_next": "q", "qd_next": "qd", "swept": "r", "failed_next": "failed"},
         Count(),
-        per_turn=("tau", *Forces(robot, options.forces).inputs),
+        per_iteration=("tau", *Forces(robot, options.forces).inputs),
         kept=("q_next", "qd_next", "swept", "lifted", "counted", "failed_next"),
         every=every,
     )

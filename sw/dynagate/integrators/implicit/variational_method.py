@@ -29,7 +29,7 @@ from dynagate.forces.checks import check_numbers
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
-from dynagate.graph.loop import TURNS, Count, Loop
+from dynagate.graph.loop import ITERATIONS, Count, Loop
 from dynagate.integrators.adjoint import AFTER, FIRST, RESIDUAL, StepEquations
 from dynagate.integrators.implicit.root_finders import quasi_newton
 from dynagate.integrators.implicit.variational import (
@@ -117,10 +117,10 @@ class VariationalIntegrator(Integrator):
             carried,
             Count(),
             ("tau", *forces.inputs),
-            ("q_next", "qd_next", "failed_next", TURNS, "left"),
+            ("q_next", "qd_next", "failed_next", ITERATIONS, "left"),
             every=every,
         )
-        extras: dict[str, tuple[str, tuple[int, ...]]] = {"iterations": (TURNS, ()), "residual": ("left", ())}
+        extras: dict[str, tuple[str, tuple[int, ...]]] = {"iterations": (ITERATIONS, ()), "residual": ("left", ())}
         constants = {"dt": options.dt, "limit": (self.tolerance * options.dt) ** 2}
         reach = {EXCESS.name: robot.nv * CLIPPED**2} if self.clips else {}
         begin = _begin(robot)

@@ -18,13 +18,13 @@ STEPS, EVERY = "steps", "every"
 results come out, (), besides those of each last one."""
 
 
-def shown(steps: npt.NDArray[np.int64], every: int, turns: int) -> npt.NDArray[np.bool_]:
-    """The turns whose results come out, (batch, turns)."""
-    turn, last = np.arange(1, turns + 1), steps[:, None]
-    return (turn == last) | ((turn % every == 0) & (turn < last))
+def shown(steps: npt.NDArray[np.int64], every: int, longest: int) -> npt.NDArray[np.bool_]:
+    """Return the steps whose results the device sends, (batch, longest)."""
+    step, last = np.arange(1, longest + 1), steps[:, None]
+    return (step == last) | ((step % every == 0) & (step < last))
 
 
-def new_turns(device: Executor, batch: int, steps: int) -> Arrays:
+def empty_outputs(device: Executor, batch: int, steps: int) -> Arrays:
     """Return zeros for the outputs of a device that keeps states."""
     return {port.name: np.zeros((batch, steps, *port.shape), device.dtype) for port in device.outputs}
 
@@ -35,7 +35,7 @@ def stream_ranges(design: DesignRecord) -> dict[str, list[EntryRange]]:
     return {port.name: [fields[k] for k in port.fields] for port in design.input.ports}
 
 
-class StreamTurns(Executor):
+class StreamSteps(Executor):
     """A rollout design whose steps a driver streams. design: with its ring."""
 
     exclusive = True
@@ -56,11 +56,11 @@ class StreamTurns(Executor):
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         steps, every = arrays[STEPS], int(arrays[EVERY])
         count = next(iter(outputs.values())).shape[1]
-        turns = StepOrder.of(steps, self.capacity)
-        own = turns.inputs({port.name: arrays[port.name] for port in self.inputs}, self.carry.values())
-        comes = np.flatnonzero(shown(steps, every, count)[turns])
-        results, overflow = self.driver.turns(own, turns.commands(steps), comes, every)
-        back = StepOrder(turns.trajectory[comes], turns.step[comes])
+        order = StepOrder.of(steps, self.capacity)
+        own = order.inputs({port.name: arrays[port.name] for port in self.inputs}, self.carry.values())
+        comes = np.flatnonzero(shown(steps, every, count)[order])
+        results, overflow = self.driver.run_steps(own, order.commands(steps), comes, every)
+        back = StepOrder(order.trajectory[comes], order.step[comes])
         for name, x in results.items():
             outputs[name][back] = x
         flagged = np.zeros((batch, count), bool)

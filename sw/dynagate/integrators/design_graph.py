@@ -1,4 +1,4 @@
-"""The turn of a rollout on chip as a graph, and the graph of any function that a design may compute."""
+"""The step of a rollout on chip as a graph, and the graph of any function that a design may compute."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ def graph_of(robot: Robot, name: str, options: AlgorithmOptions = DEFAULTS, *, p
     for option in others:
         if option in changed:
             raise ArgumentError(f"{name} has no option '{option}'; expected it left out, or another function")
-    return turn_graph(robot, options) if name == ROLLOUT else trace(robot, name, options, progress=progress)
+    return chip_step_graph(robot, options) if name == ROLLOUT else trace(robot, name, options, progress=progress)
 
 
-def turn_graph(robot: Robot, options: AlgorithmOptions) -> Graph:
+def chip_step_graph(robot: Robot, options: AlgorithmOptions) -> Graph:
     """Return the step of a rollout on a chip, from q (nq,), qd, tau (nv,) to q_next and qd_next.
 
     With variable_dt, dt () is an input too, and with linearize, a and b are outputs, as `step_graph` and
-    `linearized_step_graph` have them. Angles of joints that turn for ever (`Robot.is_periodic`) are between -π and π.
+    `linearized_step_graph` have them. Angles of joints that rotate without limit (`Robot.is_periodic`) are between -π
+    and π.
 
     Raises:
         ArgumentError: An option is not one of a chip.
