@@ -54,16 +54,16 @@ def build(robot: Robot, folder: Path, core: Core | int = SMALL, **options: Any) 
     return dynagate.build(robot, "rollout", units=core, policy=policy, region=region, folder=folder, **options)
 
 
-def starts(built: Design, batch: int, steps: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def starts(built: Design, batch: int, longest: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """States and torques, which change from step to step."""
     states = built.region.states(built.graph, batch, seed, "uniform")
-    factors = np.random.default_rng(seed).uniform(0.0, 1.0, (batch, steps, 1))
+    factors = np.random.default_rng(seed).uniform(0.0, 1.0, (batch, longest, 1))
     return states["q"], states["qd"], states["tau"][:, None] * factors
 
 
-def check(chip: Any, built: Design, batch: int, steps: int, **options: Any) -> int:
+def check(chip: Any, built: Design, batch: int, longest: int, **options: Any) -> int:
     """Trajectories equal those of the integers; returns how many diverged."""
-    arrays = starts(built, batch, steps)
+    arrays = starts(built, batch, longest)
     assert isinstance(chip, RolloutDevice)
     got = chip(*arrays, **options)
     with dynagate.open(built, device="fixed") as integers:
@@ -140,8 +140,8 @@ def test_rollouts_equal_the_integers(chip: Any, arm: Design, tmp_path: Path) -> 
         "| limits | positions of 2 joints are not kept: the force `Stops` or `Limits`"
         in (arm.folder / "datasheet.md").read_text()
     )
-    for steps in (1, 8, 9, 21):
-        check(chip, arm, 7, steps)
+    for longest in (1, 8, 9, 21):
+        check(chip, arm, 7, longest)
     check(chip, arm, 6, 20, steps=[1, 5, 8, 9, 20, 3], every=4)
     check(chip, arm, 6, 20, last=True)
     assert 0 < check(chip, arm, 12, 30) < 12  # some come out of their formats

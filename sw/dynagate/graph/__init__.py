@@ -1,4 +1,4 @@
-"""Graph: one function of one robot as a checked dataflow graph."""
+"""The dataflow graph of one function for one robot, which every backend starts from."""
 
 from dynagate.graph.graph import Graph, GraphError, Node, OperationCounts, Port
 from dynagate.graph.ops import OPS, Op

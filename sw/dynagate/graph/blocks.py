@@ -1,7 +1,7 @@
-"""A loop as few graphs as it can be: what a processor's program, which has blocks of instructions, is made of.
+"""Turn a loop into as few graphs as possible, for the instruction blocks of the small processor.
 
-Graphs that follow each other become one, values that do not change become constants, and the iterations that an inner
-loop took become a value like others.
+Consecutive graphs become one, inputs with a fixed value become constants, and the iteration counts of inner loops
+become ordinary values.
 """
 
 from __future__ import annotations
@@ -24,16 +24,30 @@ from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, refused, table
 
 @dataclass(frozen=True)
 class Blocks:
-    """A loop whose steps are graphs, no two of them neighbors, and such loops. starts: what inputs that are carried
-    begin with, where it is one number; these are no inputs of the whole."""
+    """A loop whose steps are graphs and inner loops of the same form, without two adjacent graphs."""
 
     loop: Loop
+    """The loop, with unique names for all values."""
     starts: Mapping[str, float]
+    """Initial value of each carried input that starts from one fixed number. The complete loop has no input
+    for it.
+    """
 
 
 def in_blocks(loop: Loop, constants: Mapping[str, float] | None = None) -> Blocks:
-    """constants: inputs that have the same number in every entry. Raises ValueError naming what blocks do not have:
-    scans, and loops in the loop that have values per iteration or keep values of their iterations."""
+    """Convert a loop to blocks.
+
+    Args:
+        loop: The loop.
+        constants: Inputs that have the same number in every entry, by name.
+
+    Returns:
+        The loop in blocks.
+
+    Raises:
+        ArgumentError: The loop has a scan, runs backwards, keeps only some iterations, or has an inner loop with values
+            per iteration.
+    """
     for name, wrong in (("backwards", loop.backwards), ("every", loop.every > 1)):
         if wrong:
             raise ArgumentError(f"loop '{loop.name}' with {name}; expected it left out in a program")
@@ -45,7 +59,9 @@ def in_blocks(loop: Loop, constants: Mapping[str, float] | None = None) -> Block
 
 
 def _joined(loop: Loop, constants: Mapping[str, float]) -> tuple[Loop, dict[str, float]]:
-    """A loop with unique names in blocks, and what carried inputs begin with."""
+    """Merge adjacent graphs of a loop with unique names, and return it with the initial values of its carried
+    inputs.
+    """
     carried = set(loop.carry.values())
     starts = {name: value for name, value in constants.items() if name in carried}
     folded = {name: value for name, value in constants.items() if name not in carried}
@@ -69,7 +85,7 @@ def _joined(loop: Loop, constants: Mapping[str, float]) -> tuple[Loop, dict[str,
 
 
 def _join(graphs: Sequence[Graph], constants: Mapping[str, float], needed: set[str]) -> Graph:
-    """One graph of several, which gives those of their outputs that have these names."""
+    """Merge consecutive graphs into one graph with the outputs in `needed`."""
     recording = Recording("_".join(graph.name for graph in graphs), graphs[0].robot)
     values: dict[str, Array] = {}
     computed: dict[str, Array] = {}
@@ -87,7 +103,7 @@ def _join(graphs: Sequence[Graph], constants: Mapping[str, float], needed: set[s
 
 
 def _check_inner(loop: Loop) -> None:
-    """Raises ArgumentError."""
+    """Raise ArgumentError if an inner loop takes or keeps a value of every iteration."""
     for what, names in (("takes", loop.per_iteration), ("keeps", loop.kept)):
         if names:
             raise ArgumentError(
@@ -105,4 +121,6 @@ IN_BLOCKS: Mapping[str, Callable[[Any, Mapping[str, float]], tuple[Step, dict[st
         SCAN: refused("a program", "graphs and loops"),
     },
 )
-"""Each kind of step in blocks, with what the carried inputs of loops in it begin with."""
+"""For each kind of step, the function that returns the step in blocks and the initial values of carried
+inputs in it.
+"""

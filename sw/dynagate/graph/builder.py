@@ -1,8 +1,8 @@
-"""Nodes under construction: what edits of a graph have in common.
+"""Build and edit graphs: append nodes, copy nodes of another graph, and renumber them.
 
-An edit appends nodes, operands first, to those of a graph. `GraphBuilder.copy` brings the nodes of another graph in,
-`Graph.reaching` has the nodes that some outputs need, and `Graph.numbered` makes the graph of nodes in another order.
-`numbering` is the order that all graphs have in the end, and `unique` gives each of their nodes a name of its own.
+`GraphBuilder.copy` adds the nodes of another graph, `Graph.reaching` lists the nodes that some outputs need, and
+`Graph.numbered` selects and reorders nodes. `numbering` is the order of the nodes in every finished graph, and `unique`
+makes node names unique.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Key = tuple[str, tuple[int, ...], float | None]
 
 
 class GraphBuilder:
-    """Nodes of a graph, and new ones after them.
+    """A list of nodes that grows, operands first.
 
     Args:
-        nodes: The nodes to begin with.
-        shares: Whether a node may stand for an equal operation of equal operands that is added later.
+        nodes: The initial nodes.
+        shares: Returns whether a node may be reused when an equal operation on equal operands is added later.
     """
 
     def __init__(self, nodes: Iterable[Node], shares: Callable[[Node], bool]) -> None:
@@ -33,7 +33,7 @@ class GraphBuilder:
         return len(self.nodes) - 1
 
     def shared(self, node: Node) -> int:
-        """Return the position of a node with this operation and these operands, which is added if there is none."""
+        """Return the position of a node with this operation and operands; append the node if there is none."""
         key = node.op, node.args, node.constant
         if key not in self._known:
             self._known[key] = self.append(node)
@@ -60,7 +60,16 @@ class GraphBuilder:
 
 
 def numbering(nodes: Sequence[HasOperands], first: Sequence[int], roots: Sequence[int]) -> dict[int, int]:
-    """Node -> its number, of the nodes `first` and of all that the roots need: depth first, operands before readers."""
+    """Return the node numbers of a finished graph: depth first from the roots, operands before their readers.
+
+    Args:
+        nodes: The nodes.
+        first: Nodes that come first, in this order.
+        roots: Nodes whose operands are all included.
+
+    Returns:
+        Node -> number.
+    """
     order: dict[int, int] = {}
     for i in first:
         order.setdefault(i, len(order))
@@ -78,7 +87,12 @@ def numbering(nodes: Sequence[HasOperands], first: Sequence[int], roots: Sequenc
 
 
 def unique(name: str, taken: dict[str, int]) -> str:
-    """The name, or the name with the next free number. taken: name -> the last number that was tried with it."""
+    """Return a name that was not returned before, with a number appended if necessary.
+
+    Args:
+        name: The preferred name.
+        taken: Name -> the last number that was appended to it. The function updates it.
+    """
     candidate = name
     while candidate in taken:
         taken[name] += 1

@@ -1,11 +1,11 @@
-"""Add a bound of each result's own error: the output `certificate` of forward dynamics.
+"""Add a bound of each result's error to forward dynamics: the output `certificate`.
 
-At a computed q̈ the torques r = ID(q, q̇, q̈) - τ are left over, and q̈ errs by M⁻¹ r, whatever computed it and
-however it was rounded. With weights w that bound M⁻¹ in a region (`fixedpoint.proof.mass_bound`), |M⁻¹ r| <= |w r|. So
-a certificate is the length of w r, and an offset for the errors of r itself.
+At a computed q̈ the residual torques are r = ID(q, q̇, q̈) - τ. The error of q̈ is M⁻¹ r, whatever computed it and
+however it was rounded. With weights w that bound M⁻¹ in an operating region (`fixedpoint.proof.mass_bound`),
+|M⁻¹ r| <= |w r|. The certificate is therefore the length of w r, plus an offset for the rounding errors of r.
 
-No root is needed: |(a, b)| <= max(|a|, |b|) + (√2 - 1) min(|a|, |b|), with equality where one is zero and where both
-are equal.
+No square root is needed: |(a, b)| <= max(|a|, |b|) + (√2 - 1) min(|a|, |b|). The two sides are equal if one number is
+zero or both are equal.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dynagate.robot import Robot
 
 CERTIFICATE = "certificate"
 FUNCTIONS = ("forward_dynamics", "forward_dynamics_gradient")
-"""Functions whose output q̈ has a certificate."""
+"""Names of the functions whose output q̈ can have a certificate."""
 
 LESSER = 0.41421357
-"""√2 - 1, rounded up."""
+"""Factor of the smaller of two magnitudes in the bound of their length: √2 - 1, rounded up."""
 
 
 def check_certificate(function: str, algorithm: AlgorithmOptions, robot: Robot) -> None:
-    """Raises ValueError: results of this function, or with these options, cannot be certified."""
+    """Raise OptionError if the results of a function with these options cannot have a certificate."""
     if function not in FUNCTIONS:
         forces = ", which forces of constraints move too" if function.startswith("constrained") else ""
         text = f"of {function}; expected one of {', '.join(FUNCTIONS)}: it bounds the error of qdd{forces}"
@@ -51,21 +51,31 @@ def _named(name: str) -> str:
 
 @dataclass(frozen=True)
 class WithCertificate:
-    """graph: with the output `certificate`. place: per node of inverse dynamics the node that computes it. residual,
-    weighted: per degree of freedom the nodes of r and of r times its weight. others: more nodes of the norm."""
+    """A graph of forward dynamics with a certificate, and the nodes that were added for it."""
 
     graph: Graph
+    """The graph, with the output `certificate`."""
     place: tuple[int, ...]
+    """For each node of inverse dynamics, the node of `graph` that computes it."""
     residual: tuple[int, ...]
+    """The nodes of r, one for each degree of freedom."""
     weighted: tuple[int, ...]
+    """The nodes of r times its weight, one for each degree of freedom."""
     others: tuple[int, ...]
+    """The other nodes of the norm."""
 
 
 def with_certificate(graph: Graph, inverse: Graph, weights: Sequence[float], offset: float) -> WithCertificate:
-    """A graph of forward dynamics that certifies its q̈.
+    """Add a certificate of q̈ to a graph of forward dynamics. Equal operations of both graphs are shared.
 
-    inverse: the graph of inverse dynamics of the same inputs. weights: of r, per degree of freedom. offset: in rad/s²
-    or m/s². Nodes of both graphs that are the same operation of the same operands are shared.
+    Args:
+        graph: The graph of forward dynamics.
+        inverse: The graph of inverse dynamics with the same inputs.
+        weights: Weights of r, one for each degree of freedom.
+        offset: Bound on the error that rounding of r causes, in rad/s² or m/s².
+
+    Returns:
+        The graph and its new nodes.
     """
     editor = _Editor(graph)
     place = editor.joined(graph, inverse)
@@ -93,13 +103,15 @@ class _Editor(GraphBuilder):
         return self.append(Node(op, args, constant, f"{CERTIFICATE}.{name}"))
 
     def joined(self, graph: Graph, inverse: Graph) -> list[int]:
-        """Per node of inverse dynamics, at the computed q̈, its node."""
+        """Add inverse dynamics at the computed q̈, and return the position of each of its nodes."""
         sources = {port.name: port.nodes for port in (*graph.inputs, *graph.outputs)}
         inputs = {i: k for port in inverse.inputs for i, k in zip(port.nodes, sources[port.name], strict=True)}
         return self.copy(inverse.nodes, inputs, _named)
 
     def norm(self, values: Sequence[int]) -> int:
-        """A bound of the length of a vector, from the pairs of its entries' magnitudes."""
+        """Add nodes that bound the length of a vector by pairwise combination of magnitudes, and return the
+        last one.
+        """
         sizes = []
         for k, value in enumerate(values):
             sizes.append(self.new("select", (value, value, self.new("neg", (value,), None, f"n_{k}")), None, f"a_{k}"))

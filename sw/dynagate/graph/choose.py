@@ -1,4 +1,7 @@
-"""Choose the expression frames of the closed-form gradients: by counting operations, or by their rounding errors."""
+"""Choose the expression frame of each chain of links for the closed-form gradients.
+
+One search minimises the number of operations, the other the rounding error in float32.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ STATES = 256
 SEED = 11
 
 Tracer = Callable[..., Graph]
-"""`graph.trace`, which calls these."""
+"""The type of `graph.trace`, which is a parameter here because `trace` calls these searches."""
 
 
 def _best(robot: Robot, cost: Callable[[Robot, int], float]) -> dict[int, int]:
-    """First link of each chain -> the link (-1: the base) of least cost(chain, link).
+    """Return the link with the lowest cost for each chain: first link of the chain -> link, -1 for the base.
 
-    Chains that hang from the base do not meet, so each is tried on its own.
+    Chains that hang from the base do not interact, so each chain is searched separately.
     """
     robot = robot.uncoupled()
     chosen: dict[int, int] = {}
@@ -42,7 +45,15 @@ def _best(robot: Robot, cost: Callable[[Robot, int], float]) -> dict[int, int]:
 
 
 def fewest_operations(robot: Robot, trace: Tracer) -> dict[int, int]:
-    """The frames in which the gradient of inverse dynamics takes the fewest operations."""
+    """Return the frames in which the gradient of inverse dynamics takes the fewest operations.
+
+    Args:
+        robot: The robot.
+        trace: Returns the graph of a function of a robot.
+
+    Returns:
+        First link of each chain -> the link whose frame is used, -1 for the base.
+    """
 
     def operations(chain: Robot, link: int) -> float:
         counts = trace(chain, "inverse_dynamics_gradient", frame={0: link}).counts()
@@ -52,9 +63,18 @@ def fewest_operations(robot: Robot, trace: Tracer) -> dict[int, int]:
 
 
 def most_accurate(robot: Robot, trace: Tracer) -> dict[int, int]:
-    """The frames in which the gradient of forward dynamics, with M⁻¹ given, errs least in float32, and so in fixed
-    point: relative L2 error over states of any position, speeds up to 2 rad/s and accelerations up to 10 rad/s², the
-    larger block."""
+    """Return the frames in which the gradient of forward dynamics has the smallest error in float32.
+
+    The error is the relative L2 error of the worse block, for a given M⁻¹, over states of any position, speeds up to
+    2 rad/s and accelerations up to 10 rad/s². The best frame in float32 is also the best in fixed point.
+
+    Args:
+        robot: The robot.
+        trace: Returns the graph of a function of a robot.
+
+    Returns:
+        First link of each chain -> the link whose frame is used, -1 for the base.
+    """
 
     def error(chain: Robot, link: int) -> float:
         random = np.random.default_rng(SEED)
@@ -75,6 +95,6 @@ def most_accurate(robot: Robot, trace: Tracer) -> dict[int, int]:
 
 
 FRAME_SEARCHES = {"fewest": fewest_operations, "accurate": most_accurate}
-"""Searches that `frame=` accepts besides the frames of `algorithms.frames`."""
+"""Searches that the option `frame=` accepts in addition to frame names."""
 
 FRAMES = (*NAMED, *FRAME_SEARCHES)

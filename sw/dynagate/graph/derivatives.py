@@ -1,7 +1,7 @@
-"""Derivatives of a graph, as graphs: products with the Jacobian from the left (VJP) and from the right (JVP), and the
-Jacobian itself, by the partial derivatives of the op table.
+"""Differentiate a graph: vector-Jacobian products, Jacobian-vector products and the Jacobian, as graphs.
 
-The sweeps run over any scalar: recorded expressions make a graph, numpy arrays make numbers.
+The sweeps use the partial derivatives of the operation table and run over any scalar: recorded expressions make a
+graph, numpy arrays make numbers.
 """
 
 from __future__ import annotations
@@ -53,14 +53,21 @@ def adjoints(
     among: Container[int] | None = None,
     partials: Partials | None = None,
 ) -> Iterator[tuple[int, Any]]:
-    """Reverse-mode differentiation of a weighted sum of nodes. values: of every node. seeds: node -> its weight.
+    """Differentiate a weighted sum of nodes in reverse mode.
 
-    Yields every node that the sum depends on, last first, with the derivative of the sum with respect to it; only those
-    among some, where these are given. partials: those of other sweeps at these values.
+    Args:
+        graph: The graph.
+        values: The value of every node.
+        seeds: Node -> its weight in the sum.
+        among: The nodes to report; None for all.
+        partials: Partial derivatives at these values that are shared with other sweeps.
+
+    Yields:
+        Each node that the sum depends on, last first, with the derivative of the sum with respect to it.
     """
     partials = partials or Partials(graph, values)
     waiting = dict(seeds)
-    last = [-i for i in waiting]  # a heap: nodes far from one another wait
+    last = [-i for i in waiting]  # a heap, because the pending nodes are far apart
     heapify(last)
     while last:
         i = -heappop(last)
@@ -80,10 +87,16 @@ def adjoints(
 
 
 def tangents(graph: Graph, seeds: Mapping[int, Any], moving: Iterable[int], partials: Partials) -> dict[int, Any]:
-    """Forward-mode differentiation along one direction. seeds: node -> its rate. moving: the nodes that move along it
-    and that are needed, operands first, without the seeds.
+    """Differentiate a graph along one direction in forward mode.
 
-    Returns the rate of every such node.
+    Args:
+        graph: The graph.
+        seeds: Node -> its rate along the direction.
+        moving: The nodes that change along the direction and are needed, operands first, without the seeds.
+        partials: Partial derivatives at the values of the nodes.
+
+    Returns:
+        The rate of every node in `seeds` and `moving`.
     """
     rates = dict(seeds)
     for i in moving:
@@ -98,13 +111,20 @@ def tangents(graph: Graph, seeds: Mapping[int, Any], moving: Iterable[int], part
 
 
 class Derivative:
-    """How the outputs of a graph follow its inputs, each along its directions.
+    """The derivatives of a graph's outputs with respect to the directions of its inputs.
 
-    robot: whose configuration the input q is. Its directions are velocities, as `configuration.integrate` moves along
-    them: (nv,) where the configuration is (nq,). It may be None for a graph without quaternions. The entries of other
-    inputs are directions themselves, an entry of a symmetric matrix one with its mirror image. The directions of a unit
-    quaternion in a variable parameter are its four numbers, of which only the part across the quaternion moves it.
-    Raises ValueError: quaternions without a robot.
+    The directions of a configuration (nq,) are the velocities (nv,) of `configuration.integrate`. The directions of
+    another
+    input are its entries; the two equal entries of a symmetric matrix are one direction. A unit quaternion in a
+    variable
+    parameter has its four numbers as directions, and only their part orthogonal to the quaternion has an effect.
+
+    Args:
+        graph: The graph.
+        robot: The robot whose configuration the input q is. None is accepted if the graph has no quaternions.
+
+    Raises:
+        ArgumentError: The graph has quaternions and robot is None.
     """
 
     def __init__(self, graph: Graph, robot: Robot | None = None) -> None:
@@ -116,11 +136,11 @@ class Derivative:
                 )
 
     def inputs(self, names: Sequence[str] | None) -> list[Port]:
-        """The inputs of these names, all for None. Raises ValueError: there is no such input."""
+        """Return the inputs with these names, all inputs for None. Raise ArgumentError if a name is unknown."""
         return self._ports("input", self.graph.inputs, names)
 
     def outputs(self, names: Sequence[str] | None) -> list[Port]:
-        """The outputs of these names, all for None. Raises ValueError: there is no such output."""
+        """Return the outputs with these names, all outputs for None. Raise ArgumentError if a name is unknown."""
         return self._ports("output", self.graph.outputs, names)
 
     def _ports(self, kind: str, ports: Sequence[Port], names: Sequence[str] | None) -> list[Port]:
@@ -135,26 +155,28 @@ class Derivative:
         return self.robot is not None and _is_configuration(port)
 
     def shape(self, port: Port) -> tuple[int, ...]:
-        """The shape of an input's directions."""
+        """Return the shape of an input's directions."""
         if self.robot is not None and _is_configuration(port):
             return (self.robot.nv,)
         distinct = len(set(port.nodes))
         return port.shape if distinct == len(port.nodes) else (distinct,)
 
     def sizes(self, port: Port) -> Array | float:
-        """Typical magnitudes of an input's directions, which move it by as much as it is large."""
+        """Return typical magnitudes of an input's directions: a step of this size changes the input by its own typical
+        size.
+        """
         if self.robot is not None and _is_configuration(port):
             return typical_sizes(tree_of(self.robot))["qd"]
         by_node = dict(zip(port.nodes, port.sizes, strict=True)) if port.sizes else dict.fromkeys(port.nodes, 1.0)
         return np.reshape(list(by_node.values()), self.shape(port))
 
     def _moves(self, port: Port, values: Sequence[Any]) -> tuple[list[int], Array]:
-        """The distinct nodes of an input, and how fast each moves along each direction (nodes, directions)."""
+        """Return the distinct nodes of an input, and the rate of each along each direction, (nodes, directions)."""
         nodes = list(dict.fromkeys(port.nodes))
         if self.robot is not None and _is_configuration(port):
             return nodes, direction_matrix(self.robot, [values[i] for i in nodes])
         moves = np.eye(len(nodes)).astype(object)
-        for start, stop in port.unit_vectors:  # a quaternion moves across itself only
+        for start, stop in port.unit_vectors:  # only the part orthogonal to the quaternion counts
             own = np.array([values[i] for i in nodes[start:stop]], dtype=object)
             moves[start:stop, start:stop] = moves[start:stop, start:stop] - np.multiply.outer(own, own)
         return nodes, moves
@@ -162,9 +184,16 @@ class Derivative:
     def reverse(
         self, values: Sequence[Any], weights: Mapping[str, Array], names: Sequence[str] | None = None
     ) -> dict[str, Array]:
-        """Σ weight · ∂output/∂direction for each of these inputs, in the shape of its directions.
+        """Compute Σ weight · ∂output/∂direction by one reverse sweep.
 
-        values: of every node. weights: of outputs by name, (*shape)."""
+        Args:
+            values: The value of every node.
+            weights: Weights of outputs by name, (*shape).
+            names: Inputs to differentiate with respect to; None for all.
+
+        Returns:
+            Input name -> the products, in the shape of the input's directions.
+        """
         seeds: dict[int, Any] = {}
         for port in self.outputs(list(weights)):
             for i, weight in zip(port.nodes, np.ravel(weights[port.name]), strict=True):
@@ -176,7 +205,7 @@ class Derivative:
     def _rows(
         self, values: Sequence[Any], sums: Sequence[Mapping[int, Any]], ports: Sequence[Port]
     ) -> dict[str, Array]:
-        """Return the derivatives of weighted sums of nodes by inputs, (sums, directions). sums: weights by node."""
+        """Return the derivatives of weighted sums of nodes with respect to inputs, (sums, directions)."""
         partials = Partials(self.graph, values)
         among = set(_moving(self.graph, [i for port in ports for i in port.nodes]))
         by_sum = [dict(adjoints(self.graph, values, seeds, among, partials)) for seeds in sums]
@@ -191,9 +220,16 @@ class Derivative:
     def forward(
         self, values: Sequence[Any], rates: Mapping[str, Array], names: Sequence[str] | None = None
     ) -> dict[str, Array]:
-        """Σ ∂output/∂direction · rate for each of these outputs, (*shape).
+        """Compute Σ ∂output/∂direction · rate by one forward sweep.
 
-        values: of every node. rates: along the directions of inputs by name."""
+        Args:
+            values: The value of every node.
+            rates: Rates along the directions of inputs, by name.
+            names: Outputs to differentiate; None for all.
+
+        Returns:
+            Output name -> its rate, (*shape).
+        """
         columns = {name: np.reshape(rate, (-1, 1)) for name, rate in rates.items()}
         return {name: result[..., 0] for name, result in self.along(values, columns, names).items()}
 
@@ -223,7 +259,7 @@ class Derivative:
     def _moved(
         self, values: Sequence[Any], ways: Sequence[Mapping[int, Any]], ports: Sequence[Port]
     ) -> dict[str, Array]:
-        """Return how fast outputs change, (*output, ways). ways: rates by node."""
+        """Return the rates of outputs along several directions, (*output, directions), from rates by node."""
         graph, partials = self.graph, Partials(self.graph, values)
         needed = set(graph.reaching(i for port in ports for i in port.nodes))
         bits = _directions(graph, ways, needed)
@@ -244,13 +280,14 @@ class Derivative:
     def columns(
         self, values: Sequence[Any], inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
     ) -> dict[str, dict[str, Array]]:
-        """Return the derivatives of outputs by inputs, by forward sweeps or by sweeps back: those that take fewer
-        operations. All sweeps share their partial derivatives, and each passes only the nodes that it changes.
+        """Compute the derivatives of outputs with respect to inputs, in the mode that takes fewer operations.
+
+        All sweeps share their partial derivatives, and each visits only the nodes that it changes.
 
         Args:
             values: The value of every node.
-            inputs: The inputs; None for all.
-            outputs: The outputs; None for all.
+            inputs: Names of the inputs; None for all.
+            outputs: Names of the outputs; None for all.
 
         Returns:
             Input -> output -> the derivative, (*output, *directions of the input).
@@ -291,7 +328,7 @@ def _moving(graph: Graph, sources: Sequence[int]) -> dict[int, int]:
 
 
 def _directions(graph: Graph, ways: Sequence[Mapping[int, Any]], needed: Container[int]) -> dict[int, int]:
-    """Return for each needed node that moves, operands first, the ways in which it does so: a bit for each."""
+    """Return, for each needed node that changes, the directions along which it does: one bit for each direction."""
     begun: dict[int, int] = {}
     for k, seeds in enumerate(ways):
         for i in seeds:
@@ -315,10 +352,11 @@ def _positions(bits: int) -> Iterator[int]:
 
 
 FREE = frozenset(("add", "sub", "add_const", "neg"))
-"""Operations whose partial derivatives are 1 or -1, so that a sweep passes them without a multiplication."""
+"""Operations with partial derivatives 1 or -1, which a sweep passes without a multiplication."""
 WORTH = 0.6
-"""Largest share of the operations of forward sweeps at which sweeps back are chosen. Both are counted before equal
-operations are shared, and forward sweeps share more of them."""
+"""Reverse sweeps are chosen if they take at most this share of the operations of forward sweeps.
+Both are counted before equal operations are shared, and forward sweeps share more of them.
+"""
 
 
 def sweep_operations(graph: Graph, ways: Sequence[Mapping[int, Any]], roots: Sequence[int]) -> tuple[int, int]:
@@ -330,7 +368,9 @@ def sweep_operations(graph: Graph, ways: Sequence[Mapping[int, Any]], roots: Seq
         roots: The nodes that each sweep back begins with.
     """
     bits = _directions(graph, ways, set(graph.reaching(roots)))
-    numbers = {i for seeds in ways for i, rate in seeds.items() if is_number(rate)}  # a product with one is none
+    numbers = {
+        i for seeds in ways for i, rate in seeds.items() if is_number(rate)
+    }  # a product with a number is not an operation
     forward = 0
     for i, own in bits.items():
         passed = [(a, bits[a].bit_count()) for a in graph.nodes[i].args if a in bits]
@@ -357,13 +397,13 @@ def _is_configuration(port: Port) -> bool:
 
 
 def _again(graph: Graph, name: str) -> tuple[Recording, list[Any]]:
-    """A recording of the graph on inputs of the same names, and the values of its nodes."""
+    """Record the graph on inputs of the same names, and return the recording and the value of each node."""
     recording = Recording(f"{graph.name}_{name}", graph.robot)
     return recording, recording.replay(graph, {port.name: recording.input_like(port) for port in graph.inputs})
 
 
 def _with(recording: Recording, values: Mapping[str, Array], products: Mapping[str, Array]) -> Graph:
-    """The graph of outputs and of products with their derivatives."""
+    """Return the graph of outputs and of products with their derivatives."""
     for name in values:
         if name in products:
             raise ArgumentError(
@@ -374,7 +414,7 @@ def _with(recording: Recording, values: Mapping[str, Array], products: Mapping[s
 
 
 def output_values(ports: Sequence[Port], values: Sequence[Any]) -> dict[str, Array]:
-    """Outputs by name, (*shape), from the values of every node."""
+    """Return the outputs by name, (*shape), from the value of every node."""
     return {p.name: np.array([values[i] for i in p.nodes], dtype=object).reshape(p.shape) for p in ports}
 
 
@@ -385,12 +425,24 @@ def vjp(
     *,
     robot: Robot | None = None,
 ) -> Graph:
-    """The graph of λᵀ ∂outputs/∂inputs, by one reverse sweep. outputs, inputs: names; None for all.
+    """Return the graph of the vector-Jacobian product λᵀ ∂outputs/∂inputs, by one reverse sweep.
 
-    It takes the graph's inputs and `lam_<output>`, in the output's shape. It has the chosen outputs of the graph and
-    `vjp_<input>`, in the shape of the input's directions: (nv,) for a configuration (see `Derivative`).
-    Raises ValueError: a name that the graph does not have, two outputs of one name (a product of a product), or
-    quaternions without a robot.
+    Its inputs are those of the graph and `lam_<output>` in the output's shape. Its outputs are the chosen outputs of
+    the
+    graph and `vjp_<input>`, in the shape of the input's directions: (nv,) for a configuration (see `Derivative`).
+
+    Args:
+        graph: The graph.
+        outputs: Names of the outputs; None for all.
+        inputs: Names of the inputs; None for all.
+        robot: The robot, which a graph with quaternions needs.
+
+    Returns:
+        The graph of the product.
+
+    Raises:
+        ArgumentError: A name is unknown, two outputs would have one name (a product of a product), or the graph has
+            quaternions and robot is None.
     """
     derivative = Derivative(graph, robot)
     ports = derivative.outputs(outputs)
@@ -408,12 +460,24 @@ def jvp(
     *,
     robot: Robot | None = None,
 ) -> Graph:
-    """The graph of ∂outputs/∂inputs · δ, by one forward sweep. outputs, inputs: names; None for all.
+    """Return the graph of the Jacobian-vector product ∂outputs/∂inputs · δ, by one forward sweep.
 
-    It takes the graph's inputs and `delta_<input>`, in the shape of the input's directions: (nv,) for a configuration
-    (see `Derivative`). It has the chosen outputs of the graph and `jvp_<output>`.
-    Raises ValueError: a name that the graph does not have, two outputs of one name (a product of a product), or
-    quaternions without a robot.
+    Its inputs are those of the graph and `delta_<input>`, in the shape of the input's directions: (nv,) for a
+    configuration
+    (see `Derivative`). Its outputs are the chosen outputs of the graph and `jvp_<output>`.
+
+    Args:
+        graph: The graph.
+        outputs: Names of the outputs; None for all.
+        inputs: Names of the inputs; None for all.
+        robot: The robot, which a graph with quaternions needs.
+
+    Returns:
+        The graph of the product.
+
+    Raises:
+        ArgumentError: A name is unknown, two outputs would have one name (a product of a product), or the graph has
+            quaternions and robot is None.
     """
     derivative = Derivative(graph, robot)
     ports = derivative.outputs(outputs)
@@ -434,11 +498,21 @@ def jacobian(
     *,
     robot: Robot | None = None,
 ) -> Graph:
-    """The graph of ∂outputs/∂inputs, by one sweep in the direction that takes fewer operations. outputs, inputs: names;
-    None for all.
+    """Return the graph of the Jacobian ∂outputs/∂inputs, in the mode that takes fewer operations.
 
-    It takes the graph's inputs. Its outputs are `d<output>_d<input>`, (*output, *directions of the input).
-    Raises ValueError: a name that the graph does not have, or quaternions without a robot.
+    Its inputs are those of the graph. Its outputs are `d<output>_d<input>`, (*output, *directions of the input).
+
+    Args:
+        graph: The graph.
+        outputs: Names of the outputs; None for all.
+        inputs: Names of the inputs; None for all.
+        robot: The robot, which a graph with quaternions needs.
+
+    Returns:
+        The graph of the Jacobian.
+
+    Raises:
+        ArgumentError: A name is unknown, or the graph has quaternions and robot is None.
     """
     derivative = Derivative(graph, robot)
     derivative.outputs(outputs)

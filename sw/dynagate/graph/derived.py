@@ -1,11 +1,12 @@
-"""Functions that are made from the graphs of others by differentiation.
+"""Functions that are derived from the graphs of other functions by differentiation.
 
 Forward dynamics is differentiated through M q̈ = τ - ID(q, q̇, 0) at its solution: with μ = M⁻¹ λ,
-λᵀ ∂q̈ = μᵀ (∂τ - ∂ID(q, q̇, q̈)), so that one reverse sweep over inverse dynamics gives all of it, and no M⁻¹ is computed
-(Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", 2018, eq. 3).
+λᵀ ∂q̈ = μᵀ (∂τ - ∂ID(q, q̇, q̈)). One reverse sweep over inverse dynamics therefore gives all derivatives, and M⁻¹ is
+not
+computed (Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", 2018, eq. 3).
 
-The same holds for constrained forward dynamics: q̈ and λ solve linear equations, whose residual at the solution is a
-sweep of inverse dynamics with the contacts' forces.
+Constrained forward dynamics is differentiated in the same way: q̈ and λ solve linear equations, whose residual at the
+solution is inverse dynamics with the constraint forces.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from dynagate.graph.recorder import Recording
 from dynagate.robot import Robot
 
 Traced = Callable[[str | FunctionRow], Graph]
-"""The graph of the robot's function, or of that of this name."""
+"""A function that returns the graph of a function of the robot, given its name or its row."""
 
 
 class _Point(NamedTuple):
-    """A graph at some inputs: how its outputs follow them, and the values of its nodes."""
+    """A graph at given inputs: its derivative object and the value of each node."""
 
     derivative: Derivative
     values: Sequence[Any]
@@ -50,7 +51,7 @@ class _Dynamics:
         return {name: self.inputs[f"delta_{name}"] for name in (*names, *self.parameters)}
 
     def at(self, function: str | FunctionRow, **inputs: Array) -> _Point:
-        """A function, or that of this name, at the recording's inputs but for these."""
+        """Evaluate a function at the inputs of the recording, with some inputs replaced."""
         graph = self._traced(function)
         return _Point(Derivative(graph, self.robot), self.recording.replay(graph, {**self.inputs, **inputs}))
 
@@ -103,7 +104,9 @@ def _inverse_mass_product_jvp(dynamics: _Dynamics) -> list[Array]:
 
 
 def _forward_dynamics_second_order(dynamics: _Dynamics) -> list[Array]:
-    """∂²(λᵀ q̈) by forward sweeps over the reverse one. It is linear in τ, and M⁻¹ does not depend on q̇."""
+    """Return ∂²(λᵀ q̈) by forward sweeps over the reverse sweep. It is linear in τ, and M⁻¹ does not
+    depend on q̇.
+    """
     product = dynamics.at("forward_dynamics_vjp")
     columns = product.derivative.columns
     by_q = columns(product.values, ["q"], ["vjp_q", "vjp_qd", "vjp_tau"])["q"]
@@ -114,7 +117,7 @@ def _forward_dynamics_second_order(dynamics: _Dynamics) -> list[Array]:
 
 
 def _constrained(dynamics: _Dynamics) -> tuple[_Point, _Point, list[Array]]:
-    """The solution, the residual at it, and q̈ and λ."""
+    """Return the solution of constrained dynamics, its residual, and q̈ and λ."""
     solution = dynamics.at(CONSTRAINED_SOLUTION, acceleration=zeros(dynamics.robot.constraint_rows))
     outputs = {name: solution.output(name) for name in ("qdd", "force")}
     return solution, dynamics.at(CONSTRAINED_RESIDUAL, **outputs), [*outputs.values()]
@@ -150,7 +153,7 @@ def _constrained_gradient(dynamics: _Dynamics) -> list[Array]:
 
 
 def _whole(of: str, inputs: str, outputs: str) -> dict[str, Callable[[_Dynamics], list[Array]]]:
-    """The products of a function's derivatives by its graph: by these inputs, of these outputs."""
+    """Return the rules for the VJP and JVP of a function that is differentiated through its own graph."""
 
     def by_weights(dynamics: _Dynamics) -> list[Array]:
         point = dynamics.at(of)
@@ -168,7 +171,7 @@ def _whole(of: str, inputs: str, outputs: str) -> dict[str, Callable[[_Dynamics]
 
 
 def _mirrored(matrix: Array) -> Array:
-    """The symmetric matrix of the entries on and above the diagonal."""
+    """Return the symmetric matrix with the entries on and above the diagonal of this one."""
     result = matrix.copy()
     below = np.tril_indices(len(matrix), -1)
     result[below] = matrix.T[below]
@@ -196,6 +199,15 @@ VJP, JVP = "_vjp", "_jvp"
 
 
 def derived(recording: Recording, robot: Robot, name: str, traced: Traced) -> list[Array]:
-    """The outputs of a function that is made by differentiation, at the inputs of a recording; of a VJP then those of
-    the robot's variable parameters, in their order."""
+    """Compute the outputs of a function that is made by differentiation.
+
+    Args:
+        recording: The recording, whose inputs are used.
+        robot: The robot.
+        name: The function.
+        traced: Returns the graphs of the functions that are differentiated.
+
+    Returns:
+        The outputs in order. A VJP then has the products for the robot's variable parameters.
+    """
     return _RULES[name](_Dynamics(recording, robot, traced))

@@ -1,4 +1,4 @@
-"""Run a Graph in floating point: the reference for every other backend."""
+"""Evaluate a graph in floating point: the reference for every other backend."""
 
 from __future__ import annotations
 
@@ -16,15 +16,22 @@ from dynagate.graph.ops import OPS
 from dynagate.robot.variable import wrong_entry
 
 BLOCK = 4096
-"""States whose outputs are computed at once. Their values take little memory, and most of them stay in the cache."""
+"""Number of states that are evaluated at once, so that their values stay in the processor's cache."""
 
 
 def evaluate_nodes(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> list[Any]:
-    """The value of every node over a batch: arrays (batch,), or a float where it is constant.
+    """Evaluate every node of a graph over a batch.
 
-    inputs: name -> (batch, *shape), float64 or complex128 (a complex step differentiates the graph).
-    Raises ValueError: an input is missing, unknown or of the wrong shape, a quaternion has not length 1, or a switch is
-    neither 0 nor 1.
+    Args:
+        graph: The graph.
+        inputs: Name -> array (batch, *shape), float64 or complex128 (a complex step differentiates the graph).
+
+    Returns:
+        For each node an array (batch,), or a float if the node is constant.
+
+    Raises:
+        ArgumentError: An input is missing, unknown or of the wrong shape, a quaternion does not have length 1, or a
+            switch is neither 0 nor 1.
     """
     values = _values(graph, _columns(graph, inputs), range(len(graph)))
     return [values[i] for i in range(len(graph))]
@@ -32,10 +39,19 @@ def evaluate_nodes(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> list[An
 
 @explained
 def evaluate(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
-    """Outputs of a graph by name, (batch, *shape), in the units of the function table.
+    """Evaluate the outputs of a graph over a batch.
 
-    inputs: by name, (batch, *shape), float64, or complex128 for complex steps.
-    Raises ValueError: as `evaluate_nodes`; TypeError: the graph is none.
+    Args:
+        graph: The graph.
+        inputs: Name -> array (batch, *shape), float64 or complex128 for complex steps.
+
+    Returns:
+        Output name -> array (batch, *shape), in the units of the function table.
+
+    Raises:
+        ArgumentError: An input is missing, unknown or of the wrong shape, a quaternion does not have length 1, or a
+            switch is neither 0 nor 1.
+        TypeError: graph is not a Graph.
     """
     check_kind("graph", graph, Graph, optional=False)
     columns = _columns(graph, inputs)
@@ -53,10 +69,10 @@ def evaluate(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt
 
 
 def _columns(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[int, npt.NDArray[Any]]:
-    """The inputs' values by node, (batch,). Raises ValueError: as `evaluate_nodes`."""
+    """Return the value of each input node, (batch,), after the checks of `evaluate_nodes`."""
     columns: dict[int, npt.NDArray[Any]] = {}
     check_names(graph.name, graph.inputs, inputs)
-    # complex ones too
+    # complex arrays are accepted too
     arrays = {port.name: as_array(f"input '{port.name}'", inputs[port.name]) for port in graph.inputs}
     leading_axes(graph.inputs, arrays, axes=1)
     for port in graph.inputs:
@@ -69,7 +85,7 @@ def _columns(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[int, npt
 
 
 def _values(graph: Graph, columns: Mapping[int, npt.NDArray[Any]], kept: Collection[int]) -> dict[int, Any]:
-    """Values by node, those of the kept nodes at least: memory of the others is given back after their last use."""
+    """Evaluate nodes and return at least the kept ones. The memory of other values is freed after their last use."""
     values: dict[int, Any] = dict(columns)
     for i, node in enumerate(graph.nodes):
         if node.op != "input":
@@ -84,11 +100,11 @@ def _values(graph: Graph, columns: Mapping[int, npt.NDArray[Any]], kept: Collect
 
 
 SHARES = ("restitution",)
-"""Inputs of functions that are from 0 to 1."""
+"""Names of function inputs that must be from 0 to 1."""
 
 
 class InputRange(Protocol):
-    """Which numbers an input accepts: as in `graph.Port`."""
+    """The properties of an input that limit its values, as in `graph.Port`."""
 
     @property
     def name(self) -> str: ...
@@ -103,12 +119,12 @@ class InputRange(Protocol):
 
 
 def check_entries(port: InputRange, flat: npt.NDArray[Any]) -> None:
-    """Raises ValueError where entries of an input (batch, entries) are not what its port says of them."""
+    """Raise ArgumentError if entries of an input (batch, entries) violate the properties of its port."""
     check_unit_vectors(port.name, port.unit_vectors, flat)
     if port.switches:
         _check_each(port, flat, (flat == 0.0) | (flat == 1.0), "{:g}", "0 or 1")
     if port.name in SHARES:
-        shares = flat.real  # a complex step differentiates them
+        shares = flat.real  # the imaginary part is a complex step
         _check_each(port, shares, (shares >= 0.0) & (shares <= 1.0), "{}", "0 to 1")
     if port.parameter:
         _check_parameter(port, flat.real)
@@ -129,7 +145,7 @@ def _check_parameter(port: InputRange, flat: npt.NDArray[Any]) -> None:
 def _check_each(
     port: InputRange, flat: npt.NDArray[Any], accepted: npt.NDArray[np.bool_], text: str, expected: str
 ) -> None:
-    """Raise EntryError at the first entry that is not accepted. text: format of the entry in the error."""
+    """Raise EntryError at the first entry that is not accepted. `text` formats the entry in the error."""
     wrong = np.argwhere(~accepted)
     if len(wrong):
         sample, entry = (int(k) for k in wrong[0])

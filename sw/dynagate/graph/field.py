@@ -1,10 +1,10 @@
-"""Exact arithmetic that decides whether two nodes of a recording are equal for every input.
+"""Decide by exact arithmetic whether two nodes of a recording are equal for every input.
 
-Each node is evaluated modulo a prime at two random points. A constant is the exact dyadic number that its float is. The
-sine and cosine of an angle are a rational point of the circle that depends only on the angle's value, and a unit vector
-is a rational point of the sphere. Sums, products and reciprocals of such numbers are rational functions. Two different
-rational functions of degree d agree at a random point with a probability of at most 2 d / PRIME (Schwartz-Zippel), and
-an element whose degree could exceed LARGEST_DEGREE is replaced by a fresh random number. Every other operation is an
+Each node is evaluated modulo a prime at two random points. A constant is the exact dyadic number of its float. The sine
+and cosine of an angle are a rational point of the circle that depends only on the angle's value, and a unit vector is a
+rational point of the sphere. Sums, products and reciprocals of such numbers are rational functions. Two different
+rational functions of degree d agree at a random point with a probability of at most 2 d / PRIME (Schwartz-Zippel). An
+element whose degree could exceed LARGEST_DEGREE is replaced by a fresh random number. Every other operation is an
 unknown function of its operands: equal operands give equal results, and nothing else is assumed. No rounding is
 involved, so different terms stay different however large or small they are.
 
@@ -27,8 +27,9 @@ POINTS = 2
 LARGEST_DEGREE = 2**256
 """Largest bound on the degree of a numerator or denominator: the probability of a wrong equality is below 2**-126."""
 SURE = 2**96
-"""A rational number n / d with |n| d < PRIME / SURE is recognized from its residue; a random residue passes for one
-with a probability of about 1 / SURE."""
+"""Margin for recognizing a rational number n / d from its residue: |n| d < PRIME / SURE.
+A random residue is mistaken for such a number with a probability of about 1 / SURE.
+"""
 
 _BYTES = (PRIME.bit_length() + 7) // 8
 
@@ -79,7 +80,7 @@ class Element:
     __rmul__ = __mul__
 
     def __rtruediv__(self, other: Any) -> Element:
-        """The reciprocal of zero is an unknown number."""
+        """Divide by this element. The reciprocal of zero is an unknown number."""
         if 0 in self.points:
             return unknown("reciprocal", self) * other
         a, b = self.points
@@ -92,15 +93,17 @@ class Element:
         return self._of_circle(lambda tangent, scale: (1 - tangent * tangent) * scale)
 
     def operation(self, name: str, *operands: Any) -> Element:
-        """An operation by its name. A selection between equal elements is that element."""
+        """Apply an operation by name. A selection between equal elements is that element."""
         elements = [x if isinstance(x, Element) else constant(x) for x in operands]
         if name == "select" and elements[1].points == elements[2].points:
             return elements[1]
         return unknown(name, *elements)
 
     def _of_circle(self, coordinate: Callable[[int, int], int]) -> Element:
-        """A coordinate of the point of the circle for this angle. The opposite angle has the opposite tangent of its
-        half, so that the sine is odd and the cosine even."""
+        """Return a coordinate of the point of the circle for this angle.
+
+        The opposite angle has the opposite tangent of its half, so the sine is odd and the cosine even.
+        """
         points = []
         for k, angle in enumerate(self.points):
             opposite = -angle % PRIME
@@ -111,7 +114,7 @@ class Element:
 
 
 def _draw(name: str, point: int, values: Sequence[int]) -> int:
-    """A random residue that is a function of the name, the point and the values."""
+    """Return a pseudorandom residue that is a function of a name, a point and values."""
     digest = hashlib.blake2b(f"{name} {point}".encode(), digest_size=_BYTES + 8)
     for value in values:
         digest.update(value.to_bytes(_BYTES, "big"))
@@ -119,17 +122,17 @@ def _draw(name: str, point: int, values: Sequence[int]) -> int:
 
 
 def unknown(name: str, *operands: Element) -> Element:
-    """The result of an operation that is only known to be a function of its operands."""
+    """Return the result of an operation of which nothing is known but that it is a function of its operands."""
     return Element(tuple(_draw(name, k, [x.points[k] for x in operands]) for k in range(POINTS)))
 
 
 def inputs(names: Sequence[str]) -> list[Element]:
-    """Independent random elements. Equal names give equal elements."""
+    """Return independent random elements; equal names give equal elements."""
     return [unknown(f"input {name}") for name in names]
 
 
 def unit_vector(names: Sequence[str]) -> list[Element]:
-    """The coordinates of a random rational point of the unit sphere, by stereographic projection."""
+    """Return the coordinates of a random rational point of the unit sphere, by stereographic projection."""
     plane = inputs(names[1:])
     scales = [x.points for x in plane]
     columns: list[list[int]] = [[] for _ in names]
@@ -143,23 +146,31 @@ def unit_vector(names: Sequence[str]) -> list[Element]:
 
 
 def constant(value: float) -> Element:
-    """The exact number that a float is or, if it is `Exact`, stands for. Infinity and NaN are unknown numbers."""
+    """Return the element of a number: a float, or the exact number of an `Exact`. Infinity and NaN are unknown
+    numbers.
+    """
     if not math.isfinite(value):
         return unknown(f"constant {value}")
     return Element((residue(value),) * POINTS, 0, 0)
 
 
 def rational(element: Element) -> Fraction | None:
-    """The constant that an element is: the rational number with the smallest numerator and denominator that has this
-    residue. None if the element depends on inputs or if no such number is small enough to be sure."""
+    """Return the rational constant that an element equals.
+
+    It is the rational number with the smallest numerator and denominator that has the residue. The result is None if
+    the
+    element depends on inputs, or if no such number is small enough to be certain.
+    """
     first, second = element.points
     return _rational(first) if first == second else None
 
 
 @lru_cache(maxsize=10_000)
 def _rational(residue: int) -> Fraction | None:
-    """Monagan's maximal quotient reconstruction: Euclid's algorithm on the prime and the residue passes n / d just
-    before its largest quotient."""
+    """Reconstruct a rational number from its residue by Monagan's maximal quotient algorithm.
+
+    Euclid's algorithm on the prime and the residue reaches n / d just before its largest quotient.
+    """
     if residue == 0:
         return Fraction(0)
     best, constant = SURE, None
@@ -173,7 +184,7 @@ def _rational(residue: int) -> Fraction | None:
 
 
 def _check_rules() -> None:
-    """Raises TypeError if the meaning of an operation in `ops.OPS` is not defined for elements."""
+    """Raise TypeError if an operation in `ops.OPS` is not defined for elements."""
     samples = inputs("abc")
     for op in OPS.values():
         operands: list[Any] = [*samples[: op.arity], *([1.0] if op.constant else [])]

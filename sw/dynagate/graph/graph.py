@@ -1,4 +1,7 @@
-"""The dataflow graph of one function of one robot: what every backend starts from."""
+"""The dataflow graph of one function of one robot, from which every backend starts.
+
+A `Graph` is a list of scalar operations (`Node`), with named arrays of nodes as inputs and outputs (`Port`).
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,16 @@ class GraphWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Node:
-    """One operation. args: ids of its operands, all smaller than its own. constant: of ops that carry one.
-    name: says where it comes from, such as `minv.link3.m_5`; unique in its graph."""
+    """One scalar operation of a graph."""
 
     op: str
+    """Name of the operation, a key of `ops.OPS`."""
     args: tuple[int, ...]
+    """Positions of the operands, all smaller than the node's own position."""
     constant: float | None
+    """Constant of an operation that has one, else None."""
     name: str
+    """Unique name that shows where the node comes from, such as `minv.link3.m_5`."""
 
     @property
     def is_zero(self) -> bool:
@@ -42,7 +48,7 @@ class Node:
 
 
 class HasOperands(Protocol):
-    """An operation with operands: a node, or one that is recorded."""
+    """An operation with operands: a `Node`, or a recorded operation."""
 
     @property
     def args(self) -> tuple[int, ...]: ...
@@ -62,26 +68,32 @@ def reaching(nodes: Sequence[HasOperands], roots: Iterable[int]) -> list[bool]:
 
 @dataclass(frozen=True)
 class Port:
-    """A named array of nodes at the graph's edge, in row-major order. An entry may occur twice (a symmetric matrix).
+    """A named array of nodes that is an input or output of a graph, in row-major order.
 
-    unit_vectors: (start, stop) of entries that have length 1 together, as a quaternion's do; the graph holds only so.
-    sizes: of an input, the typical magnitude of each entry, in its units.
-    parameter: of a variable parameter of the robot, its kind, a key of `robot.variable.KINDS`; "" for other inputs.
-    switches: whether its entries are 0 or 1.
+    A node may occur twice, as in a symmetric matrix.
     """
 
     name: str
+    """Name of the input or output."""
     shape: tuple[int, ...]
+    """Shape of the array for one sample."""
     nodes: tuple[int, ...]
+    """Node of each entry."""
     unit_vectors: tuple[tuple[int, int], ...] = ()
+    """(start, stop) of entries that form a unit vector, such as a quaternion. The graph is valid only for such
+    inputs.
+    """
     parameter: str = ""
+    """Kind of a variable parameter of the robot, a key of `robot.variable.KINDS`; "" for other inputs."""
     sizes: tuple[float, ...] = ()
+    """Typical magnitude of each entry of an input, in its units."""
     switches: bool = False
+    """Whether the entries are 0 or 1."""
 
 
 @dataclass(frozen=True)
 class OperationCounts:
-    """Operations by kind. depth: the longest chain, every operation but negation counting one, sin/cos none."""
+    """Number of operations of a graph by kind."""
 
     mul: int
     mul_const: int
@@ -90,6 +102,7 @@ class OperationCounts:
     reciprocal: int
     trig: int
     depth: int
+    """Length of the longest chain of operations, where a negation, sine or cosine does not count."""
 
     @property
     def products(self) -> int:
@@ -100,7 +113,7 @@ _PLACE = re.compile(r"base|(link|dof)\d+")
 
 
 def _scope(node: Node) -> tuple[str, ...]:
-    """The part of the algorithm and the place in the tree that a name begins with."""
+    """Return the part of the algorithm and the place in the tree with which a node's name begins."""
     first, *rest = node.name.split(".")
     return (first, *takewhile(_PLACE.fullmatch, rest)) if rest and first not in OPS else ("shared",)
 
@@ -108,19 +121,22 @@ def _scope(node: Node) -> tuple[str, ...]:
 @explained
 @dataclass(frozen=True)
 class Graph(Step):
-    """A function of a robot as scalar operations. Equal sources give equal graphs, ids and names included.
-
-    name: of the function. robot: the robot's name. nodes: parents first, so a node's id is its position.
-    inputs, outputs: ports, each an array of node ids of the shape that the function table lists.
-    forces: the friction of the joints, which its torques overcome; sampled torques do so too.
+    """A function of a robot as scalar operations. Equal sources give equal graphs, including node order
+    and names.
     """
 
     name: str
+    """Name of the function."""
     robot: str
+    """Name of the robot."""
     nodes: tuple[Node, ...]
+    """Operations, operands first. A node is identified by its position."""
     inputs: tuple[Port, ...]
+    """Inputs, in the order and shapes of the function table."""
     outputs: tuple[Port, ...]
+    """Outputs, in the order and shapes of the function table."""
     forces: tuple[Force, ...] = ()
+    """Joint friction that the torques overcome; sampled torques do so too."""
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -144,7 +160,12 @@ class Graph(Step):
         yield self
 
     def named(self, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Graph:
-        """With other names of ports. inputs, outputs: from the old name to the new one; the others stay."""
+        """Return the graph with other names of ports.
+
+        Args:
+            inputs: Old name -> new name of inputs; others keep their names.
+            outputs: Old name -> new name of outputs; others keep their names.
+        """
 
         def renamed(ports: Iterable[Port], names: Mapping[str, str]) -> tuple[Port, ...]:
             return tuple(replace(port, name=names.get(port.name, port.name)) for port in ports)
@@ -172,7 +193,7 @@ class Graph(Step):
 
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:
-        """Per node, the nodes that read it, once per operand."""
+        """For each node, the nodes that read it, once per operand."""
         readers: list[list[int]] = [[] for _ in self.nodes]
         for i, node in enumerate(self.nodes):
             for a in node.args:
@@ -181,7 +202,7 @@ class Graph(Step):
 
     @cached_property
     def last_read(self) -> tuple[tuple[int, ...], ...]:
-        """Per node, the operands that no later node reads, each once."""
+        """For each node, the operands that no later node reads, each once."""
         return tuple(
             tuple(a for a in dict.fromkeys(node.args) if self.users[a][-1] == i) for i, node in enumerate(self.nodes)
         )
@@ -210,7 +231,9 @@ class Graph(Step):
 
     @cached_property
     def roots(self) -> tuple[int, ...]:
-        """Per node, the one whose bits it has: its own, but for a shift, which moves the binary point and not a bit."""
+        """For each node, the node that has the same bits: itself, or for a shift the operand, since only the binary
+        point moves.
+        """
         root_of: list[int] = []
         for i, node in enumerate(self.nodes):
             root_of.append(root_of[node.args[0]] if OPS[node.op].constant == "exponent" else i)
@@ -218,23 +241,25 @@ class Graph(Step):
 
     @cached_property
     def scopes(self) -> tuple[str, ...]:
-        """The passes of the algorithm: the first part of the nodes' names, in order of first occurrence. Nodes that
-        several share, which have none of their own, are under "shared"."""
+        """The passes of the algorithm: the first parts of node names, in order of first occurrence.
+
+        Nodes that several passes share are in the scope "shared".
+        """
         return tuple(dict.fromkeys(path[0] for path in self.scope_paths))
 
     @cached_property
     def scope_paths(self) -> tuple[tuple[str, ...], ...]:
-        """Per node, its scope and the link (and degree of freedom) within: ("kin", "link3")."""
+        """For each node, its scope and then its link (and degree of freedom), such as ("kin", "link3")."""
         return tuple(map(_scope, self.nodes))
 
     @cached_property
     def scope_of(self) -> tuple[int, ...]:
-        """Per node, the position of its scope in `scopes`."""
+        """For each node, the position of its scope in `scopes`."""
         place = {scope: k for k, scope in enumerate(self.scopes)}
         return tuple(place[path[0]] for path in self.scope_paths)
 
     def counts(self) -> OperationCounts:
-        """How many operations of each kind there are, and how many follow one another on the longest path."""
+        """Count the operations of each kind, and the length of the longest chain of operations."""
         kinds = Counter(OPS[node.op].counted for node in self.nodes)
         depth = [0] * len(self.nodes)
         for i, node in enumerate(self.nodes):
@@ -246,7 +271,7 @@ class Graph(Step):
         )
 
     def check(self) -> Graph:
-        """Returns the graph. Raises GraphError where it breaks its contract."""
+        """Return the graph after checking it. Raise GraphError if the graph is not well formed."""
         for fault in self._faults():
             raise GraphError(f"graph '{self.name}' of '{self.robot}': {fault}")
         return self

@@ -24,7 +24,18 @@ def merge_identities(
     ports: Mapping[str, Port],
     new_trace: Callable[[], Any],
 ) -> Rebuilt:
-    """Rebuild the nodes with equal ones merged (up to sign), and zeros and constants folded. ports: as in `lower`."""
+    """Rebuild the nodes with equal ones merged (up to sign), and with zeros and constants folded.
+
+    Args:
+        raw: The recorded nodes.
+        inputs: Input ports.
+        outputs: Output ports.
+        ports: Properties of the inputs by name, as in `lower`.
+        new_trace: Returns an empty recorder.
+
+    Returns:
+        The rebuilt nodes, inputs and outputs.
+    """
     roots = [entry for port in (*inputs, *outputs) for entry in port[2]]
     live = live_nodes(raw.nodes, roots)
     same = _representatives(raw, live, elements(raw.nodes, live, inputs, ports))
@@ -51,7 +62,17 @@ def elements(
     inputs: Sequence[RecordedPort],
     ports: Mapping[str, Port],
 ) -> dict[int, Element]:
-    """Evaluate the live nodes exactly: node -> its element. Entry k of an input has the same element in every graph."""
+    """Evaluate the live nodes in exact arithmetic. Entry k of an input has the same element in every graph.
+
+    Args:
+        nodes: The nodes.
+        live: For each node, whether to evaluate it.
+        inputs: Input ports.
+        ports: Properties of the inputs by name.
+
+    Returns:
+        Node -> its element.
+    """
     values = _elements_of_inputs(inputs, ports)
     for i, node in enumerate(nodes):
         op, args, constant = node.op, node.args, node.constant
@@ -81,7 +102,7 @@ def _elements_of_inputs(inputs: Sequence[RecordedPort], ports: Mapping[str, Port
 
 
 def _representatives(raw: Raw, live: Sequence[bool], values: Mapping[int, Element]) -> dict[int, Entry]:
-    """Node -> (an earlier node that is equal up to sign, the sign), or the node's constant value."""
+    """Return for each node an equal earlier node and the sign between them, or the node's constant value."""
     same: dict[int, Entry] = {}
     first: dict[tuple[int, ...], int] = {}
     for i, node in enumerate(raw.nodes):

@@ -1,7 +1,8 @@
-"""Late terms last: sums on the longest path add early terms beforehand, though their partial sums have other readers.
+"""Shorten the longest path of a graph: in sums, add the terms that are ready early first and the latest term last.
 
-`passes.balance_sums` orders the terms of a sum and keeps every partial sum that is shared. On a datapath the longest
-path counts more than a few adders: a + (b + x), where x is late and b + x has other readers, becomes (a + b) + x.
+`passes.balance_sums` orders the terms of a sum but keeps every partial sum that has another reader. On a datapath the
+longest path matters more than a few adders: a + (b + x), where x is ready late and b + x has other readers, becomes
+(a + b) + x.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from dynagate.graph.graph import Graph, Node, reaching
 from dynagate.graph.ops import OPS, SUMS
 
 MOST_ROUNDS = 200
-"""Each round rewrites the sums on the longest paths; others are longest then."""
+"""Largest number of rounds. A round rewrites the sums on the longest paths; other paths may be the longest
+afterwards.
+"""
 
 MOST_TERMS = 16
 """Largest number of terms of a sum that is split."""
@@ -28,7 +31,10 @@ class _Term(NamedTuple):
 
 
 def late_terms_last(graph: Graph) -> Graph:
-    """The same function with a shorter longest path, and more sums; the graph itself where none is shorter."""
+    """Return the same function with a shorter longest path and more additions.
+
+    Return the graph itself if no path can be shortened.
+    """
     while (shorter := _shorter(graph)) is not graph:
         graph = shorter
     return graph
@@ -46,7 +52,9 @@ def _shorter(graph: Graph) -> Graph:
 
 
 class _Editor(GraphBuilder):
-    """place: node of the graph -> the node that computes it now."""
+    """A graph whose sums are rewritten. `place` maps a node of the original graph to the node that computes
+    it now.
+    """
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph.nodes, lambda node: node.op in (*SUMS, "neg"))
@@ -63,7 +71,7 @@ class _Editor(GraphBuilder):
             self.ready.append(OPS[node.op].cycles + max((self.ready[a] for a in node.args), default=0))
 
     def round(self) -> int:
-        """Rewrites sums on the longest paths, parents first; returns how many."""
+        """Rewrite the sums on the longest paths, operands first, and return how many were rewritten."""
         critical = self._critical()
         changed = 0
         moved: dict[int, int] = {}
@@ -82,12 +90,12 @@ class _Editor(GraphBuilder):
         return changed
 
     def _order(self) -> list[int]:
-        """The nodes that the outputs need, operands first."""
+        """Return the nodes that the outputs need, operands first."""
         live = reaching(self.nodes, (self.place[i] for i in self.graph.output_nodes))
         return [i for i, is_live in enumerate(live) if is_live]
 
     def _critical(self) -> set[int]:
-        """The nodes of the longest paths."""
+        """Return the nodes on the longest paths."""
         length = self.length()
         late = [i for i in {self.place[i] for i in self.graph.output_nodes} if self.ready[i] == length]
         critical = set()
@@ -116,7 +124,9 @@ class _Editor(GraphBuilder):
         return self.nodes[i].op in SUMS or self.nodes[i].op == "neg"
 
     def _shorter(self, i: int) -> int | None:
-        """A node with the value of the sum i that is ready earlier, its late operands' terms taken apart."""
+        """Add a node with the value of sum i that is ready earlier, by splitting the sums among its late
+        operands.
+        """
         self._follow()
         if not self._is_sum(i):
             return None
@@ -135,7 +145,7 @@ class _Editor(GraphBuilder):
         return None if best == self.ready[i] else self._sum(chosen, chosen_constant, self.nodes[i].name)
 
     def _least(self, terms: Sequence[_Term], constant: float) -> int:
-        """The cycle in which a sum of these terms can be ready."""
+        """Return the earliest cycle in which a sum of these terms can be ready."""
         ready = sorted(self.ready[term.node] for term in terms)
         ready[0] += (constant != 0.0) + all(term.sign < 0 for term in terms)
         heapq.heapify(ready)
@@ -145,7 +155,7 @@ class _Editor(GraphBuilder):
         return ready[0]
 
     def _sum(self, terms: Sequence[_Term], constant: float, name: str) -> int:
-        """The signed sum of terms, the earliest first, the constant with it."""
+        """Add the signed sum of terms, the earliest terms first, together with the constant."""
         first, *rest = sorted(terms, key=lambda term: self.ready[term.node])
         if constant:
             first = _Term(self._node("add_const", (first.node,), first.sign * constant, f"{name}.early"), first.sign)

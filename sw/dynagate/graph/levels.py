@@ -1,6 +1,6 @@
-"""The nodes of a recording in groups: those of one operation and one level, which numpy evaluates in one call.
+"""Group the nodes of a recording by operation and level, so that numpy evaluates each group in one call.
 
-A node's level is one more than the highest of its operands', so a group reads only earlier groups.
+The level of a node is one more than the highest level among its operands. A group therefore reads only earlier groups.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from dynagate.graph.rebuild import RawNode
 
 
 class Group(NamedTuple):
-    """Nodes (n,) of one operation. rows: where their values stand. operands: rows (n,) of each operand's values.
-    constants: (n,), or None."""
+    """Nodes of one operation and one level."""
 
     op: str
+    """Name of the operation."""
     nodes: Array
+    """The nodes, (n,)."""
     rows: slice
+    """Rows of the table of values that hold the results."""
     operands: list[Array]
+    """Rows (n,) of the values of each operand."""
     constants: Array | None
+    """Constants (n,) of the nodes; None if the operation has none."""
 
     def value(self, values: Array) -> Any:
         """Apply the operation to values (rows, *shape), with a result of shape (n, *shape)."""
@@ -35,7 +39,7 @@ class Group(NamedTuple):
 
 
 class Levels:
-    """The groups of the live nodes, operands first. row: per node, the place of its value among `count` of them."""
+    """The groups of the live nodes, operands first. `row` has each node's row in a table of `count` values."""
 
     def __init__(self, nodes: Sequence[RawNode | Node], live: Sequence[bool]) -> None:
         level = [0] * len(nodes)
@@ -43,7 +47,7 @@ class Levels:
         for i, node in enumerate(nodes):
             if live[i]:
                 last = 0
-                for a in node.args:  # several times as fast as max()
+                for a in node.args:  # several times faster than max()
                     last = level[a] if level[a] > last else last
                 level[i] = last + 1
                 members.setdefault((level[i], node.op), []).append(i)

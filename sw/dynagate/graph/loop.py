@@ -1,7 +1,7 @@
-"""Loops: programs whose steps are computed again and again. They step a robot through time, on every backend.
+"""Loops: programs whose steps are repeated, such as the time steps of a rollout. They run on every backend.
 
-An iteration computes the steps of the body one after the other. A value that is carried is an input of the next
-iteration. `EVALUATE` has what each kind of step computes in float64.
+An iteration computes the steps of the body in order. A carried value becomes an input of the next iteration.
+`EVALUATE` has a function for each kind of step that computes it in float64.
 """
 
 from __future__ import annotations
@@ -24,47 +24,60 @@ from dynagate.graph.scan import evaluate_scan
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, table
 
 ITERATIONS, RESIDUAL = "iterations", "residual"
-"""Outputs of a loop that ends by a tolerance, besides its own: the iterations that each sample took (), and the size of
-its residual in the last of them ()."""
+"""Additional outputs of a loop that ends by a tolerance: the number of iterations of each sample, (), and the absolute
+value of its residual after the last one, ().
+"""
 
 
 @dataclass(frozen=True)
 class Count:
-    """A loop of this many iterations; None for as many as its per-iteration inputs have."""
+    """A fixed number of iterations."""
 
     iterations: int | None = None
+    """The number; None for the length of the per-iteration inputs of a call."""
 
 
 @dataclass(frozen=True)
 class Until:
-    """A loop that ends for each sample with the iteration in which a value () of the body is at most a tolerance in
-    size, and after `at_most` iterations in any case."""
+    """A tolerance that ends the loop for each sample separately."""
 
     residual: str
+    """Name of the value () of the body that must become small."""
     tolerance: float
+    """The sample ends after the iteration in which the residual's magnitude is at most this."""
     at_most: int
+    """Largest number of iterations."""
 
 
 @dataclass(frozen=True)
 class Loop(Program):
-    """A body and how often it is computed. Raises GraphError where it breaks its contract.
+    """A body of steps (graphs, scans and loops) and how often it is computed.
 
-    steps: graphs, scans and loops, in order. Values of a loop in it are its own but those that it gives: its inputs
-    stay what they are outside. What it has per iteration, and what it keeps, are values (iterations, *shape) of the
-    loop around it, so such a loop says its iterations itself. carry: value -> the input that it is in the next
-    iteration. per_iteration: inputs of which every iteration has its own. kept: values that are given for every
-    iteration, or every this many (`every`), (batch, iterations // every, *shape). last: values that are given after the
-    last iteration, (batch, *shape). backwards: the first iteration has the last entries of `per_iteration`, and writes
-    the last ones of `kept`.
+    A loop in the body is a scope of its own: its inputs keep their values outside, and only its declared outputs are
+    visible there. Its per-iteration inputs and kept outputs are values (iterations, *shape) of the scope around it, so
+    it
+    must state a number of iterations.
+
+    Raises:
+        GraphError: The loop is not well formed.
     """
 
     carry: Mapping[str, str]
+    """Value -> the input that it becomes in the next iteration."""
     stop: Count | Until
+    """When the loop ends."""
     per_iteration: tuple[str, ...] = ()
+    """Names of the inputs that have a value for each iteration, (batch, iterations, *shape)."""
     kept: tuple[str, ...] = ()
+    """Names of the values that are outputs for every iteration, (batch, iterations // every, *shape)."""
     last: tuple[str, ...] = ()
+    """Names of the values that are outputs after the last iteration, (batch, *shape)."""
     backwards: bool = False
+    """Whether the first iteration takes the last entries of per-iteration inputs and writes the last ones of kept
+    outputs.
+    """
     every: int = 1
+    """Number of iterations between two entries of kept outputs."""
 
     @property
     def kind(self) -> str:
@@ -72,7 +85,7 @@ class Loop(Program):
 
     @property
     def max_iterations(self) -> int:
-        """The number of iterations, at most; 1 if the arrays of a call decide it."""
+        """The largest number of iterations; 1 if the arrays of a call determine the number."""
         return self.stop.at_most if isinstance(self.stop, Until) else self.stop.iterations or 1
 
     @property
@@ -84,7 +97,7 @@ class Loop(Program):
         return tuple(self._of_all_iterations(self.outputs, self.kept, self.every))
 
     def _of_all_iterations(self, ports: Iterable[Port], names: tuple[str, ...], every: int) -> Iterator[Port]:
-        """Yield the ports, those of these names in the shape (iterations // every, *shape)."""
+        """Yield the ports, with the shape (iterations // every, *shape) for those with these names."""
         iterations = (self.stop.iterations or 1) // every if isinstance(self.stop, Count) else 1
         for port in ports:
             is_of_all = port.name in names
@@ -92,7 +105,7 @@ class Loop(Program):
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
-        """The values in `kept` and `last`, in the shapes of one iteration; with a tolerance, ITERATIONS and
+        """The values in `kept` and `last`, in the shapes of one iteration; with a tolerance also ITERATIONS and
         RESIDUAL.
         """
         extra = (ITERATIONS, RESIDUAL) if isinstance(self.stop, Until) else ()
@@ -174,8 +187,10 @@ class Loop(Program):
             yield "its samples end in different iterations; expected no `per_iteration` and no `kept`"
 
     def iterations(self, inputs: Mapping[str, Array]) -> int:
-        """How many iterations a batch takes, at most. Raises ValueError: per-iteration inputs differ in their
-        iterations.
+        """Return the largest number of iterations for the inputs of a call.
+
+        Raises:
+            ArgumentError: Per-iteration inputs have different lengths.
         """
         if isinstance(self.stop, Until):
             return self.stop.at_most
@@ -189,8 +204,14 @@ class Loop(Program):
         return next(iter(counts.values()))
 
     def counted(self, iterations: int | None) -> int:
-        """The iterations of a loop that counts, from how many its arrays have or None for those that it says itself; 1
-        of a loop with a tolerance. Raises ValueError: none, or others than it says."""
+        """Return the number of iterations of a call; 1 for a loop with a tolerance.
+
+        Args:
+            iterations: The length of the per-iteration arrays; None if the loop states its number.
+
+        Raises:
+            ArgumentError: There is no number, or it differs from the loop's.
+        """
         if isinstance(self.stop, Until):
             return 1
         own = self.stop.iterations
@@ -201,20 +222,30 @@ class Loop(Program):
 
 
 OfGraph = Callable[[Graph, Mapping[str, Array]], dict[str, Array]]
-"""A function that evaluates a graph of a loop: its outputs by name, from its inputs."""
+"""Function that evaluates a graph of a loop: from its inputs by name to its outputs by name."""
 
 Kept = dict[int, tuple[Mapping[str, Array], Mapping[str, Array]]]
-"""Inputs and outputs of the steps of a loop, by the place of the step."""
+"""Inputs and outputs of the steps of a loop, by the position of the step."""
 
 
 def evaluate_loop(
     loop: Loop, inputs: Mapping[str, npt.ArrayLike], of_graph: OfGraph = evaluate, *, reuse: bool = False
 ) -> dict[str, Array]:
-    """The outputs of a loop in float64, by name: the reference of every backend.
+    """Evaluate a loop in float64: the reference for every backend.
 
-    inputs: (batch, *shape) by name, those per iteration (batch, iterations, *shape). of_graph: what computes its
-    graphs. reuse: whether a loop that ends by a tolerance keeps the outputs of a step whose inputs are those of the
-    iteration before. Raises ValueError: an input is missing, unknown or of the wrong shape.
+    Args:
+        loop: The loop.
+        inputs: Name -> array (batch, *shape), or (batch, iterations, *shape) for per-iteration inputs.
+        of_graph: Evaluates the graphs of the loop.
+        reuse: Whether a loop with a tolerance reuses the outputs of a step whose inputs did not change since the
+            previous
+            iteration.
+
+    Returns:
+        Output name -> array.
+
+    Raises:
+        ArgumentError: An input is missing, unknown or of the wrong shape.
     """
     values = _checked(loop, inputs)
     if reuse and isinstance(loop.stop, Until):
@@ -241,7 +272,7 @@ def _counted(loop: Loop, inputs: Mapping[str, Array], of_graph: OfGraph) -> dict
 
 
 def _stacked(iterations: list[Array], like: Array) -> Array:
-    """(batch, iterations, *shape), also of no iterations."""
+    """Stack the values of iterations as (batch, iterations, *shape), also if there are no iterations."""
     return np.stack(iterations, axis=1) if iterations else np.empty((len(like), 0, *like.shape[1:]))
 
 
@@ -255,10 +286,18 @@ def _checked(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array
 def evaluate_iteration(
     loop: Loop, values: Mapping[str, Array], of_graph: OfGraph = evaluate, kept: Kept | None = None
 ) -> dict[str, Array]:
-    """All values after one iteration, from its inputs (batch, *shape) by name, without checks.
+    """Evaluate one iteration of a loop in float64, without checks.
 
-    of_graph: as of `evaluate_loop`. kept: inputs and outputs of each step in the iteration before, which are replaced
-    by those of this iteration; None to compute every step.
+    Args:
+        loop: The loop.
+        values: Inputs of the iteration by name, (batch, *shape).
+        of_graph: Evaluates the graphs of the loop.
+        kept: Inputs and outputs of the steps in the previous iteration, which this call updates; None to compute
+            every
+            step.
+
+    Returns:
+        All values of the iteration by name.
     """
     results = dict(values)
     for place, step in enumerate(loop.steps):
@@ -308,4 +347,4 @@ EVALUATE: Mapping[str, Callable[[Any, Mapping[str, Array], OfGraph], dict[str, A
         SCAN: lambda scan, inputs, of_graph: evaluate_scan(scan, inputs),
     },
 )
-"""Function that computes the outputs of a step in float64 from its inputs (batch, *shape), by kind of step."""
+"""For each kind of step, the function that computes its outputs in float64 from its inputs (batch, *shape)."""

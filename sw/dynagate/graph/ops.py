@@ -1,7 +1,7 @@
-"""The operations: what each means on floats, and its derivative.
+"""The table of scalar operations: what each computes on floats, and its derivative.
 
-Every other stage has a table of its own, with a row for each of these operations: `native.expressions`,
-`fixedpoint.operations`, `hw.units`. `table` checks at import that no row is missing.
+Every other stage has a table with one row for each operation: `native.expressions`, `fixedpoint.operations`,
+`hw.units`. `table` checks at import that no row is missing.
 """
 
 from __future__ import annotations
@@ -17,25 +17,28 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Op:
-    """An operation of this many operands (arity).
-
-    real(*operands): its meaning on floats, complex numbers, numpy arrays of them, and traced expressions. A constant is
-    the last operand.
-    partials(result, *operands): the derivative with respect to each operand that is a node, of the same scalars.
-    counted: the column of an operation count that it falls under, by what it costs in hardware.
-    constant: what the constant of an operation that carries one is.
-    cycles: typical latency in hardware, by which passes balance.
-    rate(operands, rates): how fast the result changes, where that takes fewer operations than the partials; None else.
-    """
+    """A scalar operation."""
 
     name: str
+    """Name of the operation."""
     arity: int
+    """Number of operands that are nodes."""
     real: Callable[..., Any]
+    """Computes the result from the operands, and then the constant if there is one. The scalars may be floats, complex
+    numbers, numpy arrays or recorded expressions.
+    """
     partials: Callable[..., tuple[Any, ...]]
+    """Computes the derivative with respect to each operand from (result, *operands), over the same scalars."""
     counted: str
+    """Column of `OperationCounts` in which the operation is counted, by its cost in hardware."""
     constant: Literal["", "value", "term", "factor", "exponent"] = ""
+    """Role of the constant; "" for an operation without a constant."""
     cycles: int = 0
+    """Typical latency in hardware, in cycles, by which passes balance sums."""
     rate: Callable[[Sequence[Any], Sequence[Any]], Any] | None = None
+    """Computes the rate of the result from (operands, rates), if that takes fewer operations than the partials; else
+    None.
+    """
 
 
 def _partials_of_select(result: Any, condition: Any, positive: Any, otherwise: Any) -> tuple[Any, ...]:
@@ -66,7 +69,7 @@ OPS: dict[str, Op] = {
         Op("noise", 3, noise, lambda r, *operands: (0.0, 0.0, 0.0), "reciprocal", cycles=80),
         Op("select", 3, select, _partials_of_select, "add", cycles=1, rate=_rate_of_select),
         Op("reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal", cycles=12),
-        # what `fixedpoint.fuse` makes of products and sums, and of reciprocals; tracing records none of them
+        # created by `fixedpoint.fuse` from products, sums and reciprocals; tracing does not record them
         Op("multiply_add", 3, lambda a, b, c: a * b + c, lambda r, a, b, c: (b, a, 1.0), "mul", cycles=4),
         Op("multiply_sub", 3, lambda a, b, c: a * b - c, lambda r, a, b, c: (b, a, -1.0), "mul", cycles=4),
         Op("sub_multiply", 3, lambda a, b, c: c - a * b, lambda r, a, b, c: (-b, -a, 1.0), "mul", cycles=4),
@@ -76,15 +79,19 @@ OPS: dict[str, Op] = {
 
 SUMS = ("add", "sub", "add_const")
 BEYOND = 1e300
-"""Above the numbers of any motion: BEYOND - x > 0 asks whether x is finite. No pass takes it for a constant."""
+"""A number above any number of a motion: BEYOND - x > 0 tests whether x is finite. No pass folds the comparison."""
 PRODUCTS = ("mul", "mul_const")
 TRIG = ("sin", "cos")
 FUSED = ("multiply_add", "multiply_sub", "sub_multiply")
-"""A product and an addend, a b + c, a b - c and c - a b, of the operands a, b and c: exact, and rounded once."""
+"""Operations a b + c, a b - c and c - a b on the operands a, b and c, with a single rounding."""
 
 
 def table(name: str, rows: Mapping[str, Row]) -> Mapping[str, Row]:
-    """The rows of a stage's table by operation. Raises ValueError: an operation has no row, or a row no operation."""
+    """Return the rows of a stage's table by operation.
+
+    Raises:
+        ValueError: An operation has no row, or a row has no operation.
+    """
     for operation in OPS:
         if operation not in rows:
             raise ValueError(f"table {name} has no row for operation '{operation}'")

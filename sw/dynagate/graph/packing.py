@@ -1,4 +1,4 @@
-"""Outputs without what every caller knows: entries that are always zero, and the second one of a symmetric pair."""
+"""Packed outputs: without entries that are always zero and without the repeated entries of symmetric matrices."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ Packing = dict[str, npt.NDArray[np.int64]]
 
 
 def packed(graph: Graph) -> tuple[Graph, Packing]:
-    """The graph with each output as a vector of its different entries, in row-major order of their first places; and
-    per output, in its full shape, where in the vector each entry is, ZERO where it is always zero."""
+    """Return the graph with packed outputs, and the position of each entry in them.
+
+    Returns:
+        The graph, whose outputs are vectors of distinct entries in row-major order of their first occurrence, and for
+        each
+        output an array of its full shape with positions in that vector, ZERO for entries that are always zero.
+    """
     ports, packing = [], {}
     for port in graph.outputs:
         used = dict.fromkeys(i for i in port.nodes if not graph.nodes[i].is_zero)
@@ -28,16 +33,21 @@ def packed(graph: Graph) -> tuple[Graph, Packing]:
 
 
 def chosen_numbers(outputs: Iterable[Iterable[int]], numbers: Sequence[int]) -> tuple[int, ...]:
-    """Return the numbers of a result that some outputs have, in order. If the outputs are all zeros, return the
-    first number, since a result has at least one. outputs: the numbers of each output; other entries stand for
-    zeros.
+    """Return the numbers of a result that some outputs contain, in order.
+
+    Args:
+        outputs: The numbers of each output; other entries stand for zeros.
+        numbers: The numbers of the complete result.
+
+    Returns:
+        The numbers; the first number of the result if the outputs are all zero, since a result has at least one.
     """
     kept = set(chain.from_iterable(outputs))
     return tuple(number for number in numbers if number in kept) or tuple(numbers[:1])
 
 
 def unpacked(values: npt.NDArray[np.floating], where: npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
-    """An output (..., *shape) from its vector (..., entries)."""
+    """Return an output (..., *shape) from its packed vector (..., entries)."""
     if not values.shape[-1]:
         return np.zeros((*values.shape[:-1], *where.shape), values.dtype)
     return np.where(where == ZERO, values.dtype.type(0), values[..., np.maximum(where, 0)])

@@ -1,10 +1,10 @@
-"""Ranges of a robot's variable parameters: what formats hold and what samples are drawn from.
+"""Ranges of a robot's variable parameters, which number formats must hold and from which samples are drawn.
 
-Unless a region has another range, a parameter lies around the robot's own number:
+Unless an operating region has another range, a parameter varies around the robot's own number:
 
-* mass, inertia, armature, damping, friction: by `SHARE` of the number; up to `SHARE` of a typical one where it is 0;
+* mass, inertia, armature, damping, friction: by `SHARE` of the number, or up to `SHARE` of a typical one if it is 0;
 * center of mass: by `SHARE` of the link's radius of gyration in each direction;
-* gravity: by `SHARE` of its size in each direction;
+* gravity: by `SHARE` of its magnitude in each direction;
 * position: by `MOVED` of the robot's length in each direction; rotation: by `TURNED` about each axis;
 * the ten inertial parameters and a payload: a body of up to `MAX_PAYLOAD` within `REACH`, carried by the link.
 """
@@ -39,28 +39,30 @@ from dynagate.robot.variable import (
 )
 
 SHARE = 0.2
-"""Part of a number by which it varies."""
+"""Relative change of a number in each direction."""
 
 MOVED = 0.02
-"""Part of the robot's length by which a joint's or frame's position varies."""
+"""Change of a joint's or frame's position in each direction, relative to the robot's length."""
 
 TURNED = 0.1
-"""rad: how far a joint's or frame's rotation varies about each axis."""
+"""Change of a joint's or frame's rotation about each axis, in rad."""
 
 MAX_PAYLOAD = 5.0
-"""kg: the largest mass that a link with variable inertial parameters carries in addition to its own."""
+"""Largest mass of a payload, in kg."""
 
 REACH = 0.2
-"""m: how far from the link's origin, along each axis, the center of mass of what it carries is."""
+"""Largest distance of a payload's center of mass from the link's origin along each axis, in m."""
 
 GYRATION = 0.1
-"""m: the largest radius of gyration of what it carries."""
+"""Largest radius of gyration of a payload, in m."""
 
 HALVINGS = 40
-"""Largest number of times that a drawn set of numbers moves half the way to the robot's own, to be those of a body."""
+"""Largest number of times that drawn inertial parameters move halfway to the robot's own, until they are
+physical.
+"""
 
 Range = tuple[str, tuple[float, ...], tuple[float, ...]]
-"""Input, and the lowest and highest numbers of its entries in row-major order."""
+"""Name of an input, and the lower and upper bounds of its entries in row-major order."""
 
 
 def check_ranges(robot: Robot, ranges: Mapping[str, Any] | None) -> tuple[Range, ...]:
@@ -86,7 +88,7 @@ def check_ranges(robot: Robot, ranges: Mapping[str, Any] | None) -> tuple[Range,
         if (low > high).any():
             raise RobotError(f"{label}is {shown(chosen)}; expected a low end below the high one")
         for end in (low, high):
-            is_body = variable.kind in (INERTIAL, INERTIA, PAYLOAD)  # not each corner of those is a body
+            is_body = variable.kind in (INERTIAL, INERTIA, PAYLOAD)  # not every corner of their ranges is physical
             kind = "" if is_body else variable.checked_kind(robot)
             if wrong := wrong_entry(kind, end.reshape(1, -1)):
                 raise RobotError(f"{label}is {shown(chosen)}; expected {wrong[3]}")
@@ -118,7 +120,13 @@ def _spread(label: str, value: Any, variable: Variable) -> Floats:
 
 
 def bounds_of(robot: Robot, variable: Variable, ranges: Sequence[Range] = ()) -> list[tuple[float, float]]:
-    """Return (low, high) per entry of a variable parameter. ranges: those that a user gave."""
+    """Return (low, high) for each entry of a variable parameter.
+
+    Args:
+        robot: The robot.
+        variable: The parameter.
+        ranges: Ranges that the user set.
+    """
     for name, low, high in ranges:
         if name == variable.input:
             return list(zip(low, high, strict=True))
@@ -181,9 +189,15 @@ def _inertia_radius(link: Link) -> Floats:
 def drawn(
     robot: Robot, variable: Variable, ranges: Sequence[Range], count: int, seed: Sequence[int], at_limits: bool
 ) -> Floats:
-    """Return random numbers (count, *shape) of a variable parameter, those of a body.
+    """Draw physical values (count, *shape) of a variable parameter.
 
-    ranges: those that a user gave. at_limits: numbers at the ends of their ranges.
+    Args:
+        robot: The robot.
+        variable: The parameter.
+        ranges: Ranges that the user set.
+        count: Number of samples.
+        seed: Seed of the generator.
+        at_limits: Whether to draw values at the ends of the ranges.
     """
     chosen = any(name == variable.input for name, _, _ in ranges)
     random = np.random.default_rng(seed)
@@ -232,7 +246,9 @@ def _varied_inertia(link: Link, random: np.random.Generator, count: int, at_limi
 
 
 def _loaded(link: Link, count: int, seed: Sequence[int], at_limits: bool) -> Floats:
-    """Parameters (count, 10) of a link that carries something, MAX_PAYLOAD at the corners of REACH at limits."""
+    """Draw inertial parameters (count, 10) of a link with a payload; at limits, MAX_PAYLOAD at the corners
+    of REACH.
+    """
     random = np.random.default_rng(seed)
     mass, center = random.uniform(0.0, MAX_PAYLOAD, count), random.uniform(-REACH, REACH, (count, 3))
     if at_limits:
@@ -246,7 +262,7 @@ def _loaded(link: Link, count: int, seed: Sequence[int], at_limits: bool) -> Flo
 
 
 def _loaded_bounds(own: Floats) -> list[tuple[float, float]]:
-    """(low, high) of the parameters that `_loaded` draws. own: the link's parameters (10,)."""
+    """Return (low, high) of the parameters that `_loaded` draws around the link's own parameters (10,)."""
     across, about = MAX_PAYLOAD * REACH**2, MAX_PAYLOAD * (2.0 * REACH**2 + GYRATION**2)
     added = [(0.0, MAX_PAYLOAD), *[(-MAX_PAYLOAD * REACH, MAX_PAYLOAD * REACH)] * 3]
     added += [(0.0, about) if k in (0, 2, 5) else (-across, across) for k in range(6)]

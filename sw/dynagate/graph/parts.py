@@ -1,4 +1,4 @@
-"""The functions that a graph computes together: which of its nodes each one needs, and the samples that it takes."""
+"""The functions that one graph computes together: the nodes, inputs and outputs of each, and samples for them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from dynagate.graph.graph import Graph, Port
 
 
 def parts_of(name: str) -> tuple[FunctionPart, ...]:
-    """The functions that a graph of this name computes together; none if it computes one, or one of no name."""
+    """Return the functions that a graph with this name computes together; () for a single function."""
     return function(name).parts if name == ALL or "," in name else ()
 
 
 def needed(graph: Graph, part: FunctionPart) -> list[int]:
-    """The nodes that a function's outputs depend on, and its inputs, in the order of the graph."""
+    """Return the nodes of one function, in the order of the graph: its inputs and the nodes its outputs
+    depend on.
+    """
     names = [argument.name for argument in part.function.outputs]
     live = {i for port in graph.outputs if port.name in names for i in port.nodes}
     live |= {i for port in graph.inputs if port.name in dict(part.inputs).values() for i in port.nodes}
@@ -35,13 +37,15 @@ def parameter_ports(graph: Graph) -> tuple[Port, ...]:
 
 
 def code_node(graph: Graph) -> int:
-    """The input that says of which function a sample is."""
+    """Return the input node that selects the function of a sample."""
     return next(i for port in graph.inputs if port.name == CODE.name for i in port.nodes)
 
 
 def part_outputs(graph: Graph, part: FunctionPart) -> tuple[int, ...]:
-    """The numbers of a function's results, in its own order; the first one of all where its own are always zero, since
-    a result has a number."""
+    """Return the output nodes of one function in its own order, without zeros.
+
+    Return the first node of the complete result if its outputs are always zero, since a result has at least one number.
+    """
     ports = {port.name: port.nodes for port in graph.outputs}
     own = dict.fromkeys(i for argument in part.function.outputs for i in ports[argument.name])
     return tuple(i for i in own if not graph.nodes[i].is_zero) or graph.result_nodes[:1]
@@ -60,7 +64,7 @@ def part_graph(graph: Graph, part: FunctionPart) -> Graph:
 
 
 def with_code(part: FunctionPart, inputs: Mapping[str, Floats], count: int) -> dict[str, Floats]:
-    """Inputs of a function and the code that its samples bear, (count,)."""
+    """Return the inputs of a function with the code (count,) that selects it."""
     return {**inputs, CODE.name: np.full(count, float(part.code))}
 
 
@@ -78,8 +82,13 @@ def kinds_of_samples(name: str) -> list[FunctionPart]:
 
 
 def pooled(name: str, samples: Mapping[str, Mapping[str, Floats]], count: int) -> dict[str, Floats]:
-    """Samples of functions together, (count, ...), row by row of one function after the other. samples: by function,
-    those of `kinds_of_samples` or of all, each long enough."""
+    """Return samples of several functions together, (count, ...), alternating between the functions row by row.
+
+    Args:
+        name: Name of the functions together.
+        samples: Samples by function, for all functions or for those of `kinds_of_samples`, each long enough.
+        count: Number of rows.
+    """
     parts = kinds_of_samples(name)
     parts += [part for part in parts_of(name) if part.name in samples and part not in parts]
     inputs: dict[str, Floats] = {CODE.name: np.zeros(count)}

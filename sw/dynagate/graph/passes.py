@@ -1,4 +1,6 @@
-"""Passes from the recorded nodes of a trace to a Graph: merge equal nodes, balance sums, place signs, number nodes."""
+"""Lower the recorded nodes of a trace to a Graph: merge equal nodes, balance sums, place signs and number
+the nodes.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,25 @@ def lower(
     ports: Mapping[str, Port],
     progress: Progress = quiet,
 ) -> Graph:
-    """The checked graph of recorded nodes.
+    """Lower recorded nodes to a checked graph.
 
-    new_trace: returns an empty recorder, in which a pass rebuilds the nodes. ports: properties of the inputs besides
-    their nodes, by name. progress: called with a text before each pass.
-    If merging changes the function, the graph is lowered without it, with a GraphWarning.
-    Raises GraphError: the graph computes something else than the recording also then, which is a bug in a pass.
+    If merging equal nodes would change the function, it is omitted with a GraphWarning.
+
+    Args:
+        name: Name of the function.
+        robot: Name of the robot.
+        raw: The recorded nodes.
+        inputs: Input ports.
+        outputs: Output ports.
+        new_trace: Returns an empty recorder, in which a pass rebuilds the nodes.
+        ports: Properties of the inputs by name; their nodes are ignored.
+        progress: Receives a line of text before each pass.
+
+    Returns:
+        The graph.
+
+    Raises:
+        GraphError: The graph differs from the recording even without merging, which is a bug in a pass.
     """
     recorded = Recorded(raw, inputs, outputs)
     progress(f"finding equal ones among {len(raw.nodes):,} operations of {name}")
@@ -86,7 +101,7 @@ def _lowered(
     ports: Mapping[str, Port],
     new_trace: Callable[[], Any],
 ) -> Graph:
-    """The graph of these nodes, with balanced sums, and minus signs where they cost least."""
+    """Return the graph of the nodes, with balanced sums and with minus signs where they cost least."""
     raw, inputs, outputs = balance_sums(*recorded, new_trace)
     signed = _SignPlacer(raw, [entry for port in outputs for entry in port[2]])
     results = [(port[0], port[1], [signed.node_of(e) for e in port[2]]) for port in outputs]
@@ -100,9 +115,18 @@ def balance_sums(
     outputs: Sequence[RecordedPort],
     new_trace: Callable[[], Any],
 ) -> Rebuilt:
-    """Rebuild every sum of several terms as a tree in which the terms that are ready last are added last.
+    """Rebuild each sum of several terms as a tree that adds the terms that are ready last at the end.
 
-    A partial sum with another reader stays a term of its own, so no sharing is lost.
+    A partial sum with another reader stays one term, so that it remains shared.
+
+    Args:
+        raw: The recorded nodes.
+        inputs: Input ports.
+        outputs: Output ports.
+        new_trace: Returns an empty recorder.
+
+    Returns:
+        The rebuilt nodes, inputs and outputs.
     """
     roots = [entry for port in outputs for entry in port[2]]
     live = live_nodes(raw.nodes, [*roots, *(entry for port in inputs for entry in port[2])])
@@ -123,7 +147,7 @@ def balance_sums(
 
 
 def _inner_sums(raw: Raw, live: Sequence[bool], roots: Sequence[Any]) -> list[bool]:
-    """Which nodes are partial sums with a single reader, which is a sum."""
+    """Return for each node whether it is a partial sum whose only reader is another sum."""
     uses = [0] * len(raw.nodes)
     for i, node in enumerate(raw.nodes):
         if live[i]:
@@ -141,7 +165,7 @@ def _inner_sums(raw: Raw, live: Sequence[bool], roots: Sequence[Any]) -> list[bo
 
 
 def _collect_terms(raw: Raw, inner: Sequence[bool], i: int, sign: int, terms: list[tuple[int, int]]) -> float:
-    """Adds (node, sign) of each term of the sum at node i to `terms`; returns the sum's constant."""
+    """Append (node, sign) of each term of the sum at node i to `terms`, and return the constant of the sum."""
     node = raw.nodes[i]
     constant: float = exact(0.0)
     signs = (sign, -sign if node.op == "sub" else sign)
@@ -162,13 +186,13 @@ class _Balance:
         self._noted: set[int] = set()
 
     def note(self, value: Any, name: str, named: bool) -> Any:
-        """Records name and readiness of a new node; returns it."""
+        """Record the name and readiness of a new node, and return it."""
         if not hasattr(value, "id"):  # folded to a number
             return value
         trace, id, ready = self.trace, value.id, self._ready
         for node in trace.nodes[len(ready) :]:
             last = 0
-            for a in node.args:  # several times as fast as max()
+            for a in node.args:  # several times faster than max()
                 last = ready[a] if ready[a] > last else last
             ready.append(OPS[node.op].cycles + last)
         if id not in self._noted:
@@ -179,7 +203,7 @@ class _Balance:
         return value
 
     def sum(self, pending: list[Any], total: Any, name: str, named: bool) -> Any:
-        """The sum of terms and a constant."""
+        """Build the sum of terms and a constant."""
         queue: list[tuple[int, int, Any]] = []
         order = 0
         while pending or len(queue) > 1:
@@ -200,7 +224,7 @@ class _Balance:
 
 
 class _SignPlacer:
-    """Computes the minus signs of outputs with the fewest negations.
+    """Compute negated outputs with the fewest negations.
 
     -(a - b) becomes b - a, and a negated product with a constant gets the negated constant. The minus of another sum or
     product moves to the operand where it costs least. At worst it ends in one shared negation: -M⁻¹ X negates entries
@@ -221,7 +245,7 @@ class _SignPlacer:
             self.uses[i] += 1
 
     def node_of(self, entry: Entry) -> int:
-        """The id of the node that computes an output's entry."""
+        """Return the node that computes an entry of an output."""
         if not isinstance(entry, tuple):
             if entry not in self.constants:
                 self.constants[entry] = self._new(RawNode("const", (), entry), "const")
@@ -236,7 +260,7 @@ class _SignPlacer:
         return len(self.raw.nodes) - 1
 
     def _cost(self, i: int) -> int:
-        """Negations needed to have -node i."""
+        """Return the number of negations needed to compute -node i."""
         if i in self.negated:
             return 0
         node = self.raw.nodes[i]
@@ -248,7 +272,7 @@ class _SignPlacer:
         return 1
 
     def negate(self, i: int) -> int:
-        """The id of a node that computes minus node i. Nodes with one use are rewritten in place."""
+        """Return a node that computes minus node i. A node with a single reader is rewritten in place."""
         if i in self.negated:
             return self.negated[i]
         node = self.raw.nodes[i]
@@ -259,7 +283,7 @@ class _SignPlacer:
             self.raw.nodes[i] = node._replace(constant=-exact(node.constant or 0.0))
         elif self.uses[i] == 1 and node.op in ("add", "mul"):
             a, b = node.args
-            # of equal costs, the operand with more uses
+            # at equal cost, the operand with more uses
             if (self._cost(b), -self.uses[b]) < (self._cost(a), -self.uses[a]):
                 a, b = b, a
             minus = self.negate(a)
@@ -277,7 +301,7 @@ def _number(
     inputs: Sequence[tuple[str, tuple[int, ...], list[int]]],
     outputs: Sequence[tuple[str, tuple[int, ...], list[int]]],
 ) -> Graph:
-    """The graph of the live nodes, parents first (inputs, then depth first from the outputs), with unique names."""
+    """Return the graph of the live nodes with unique names: inputs first, then depth first from the outputs."""
     order = numbering(raw.nodes, [i for port in inputs for i in port[2]], [i for port in outputs for i in port[2]])
     taken: dict[str, int] = {}
     nodes = []

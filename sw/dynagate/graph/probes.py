@@ -1,8 +1,8 @@
-"""Probes: random values of a recording's inputs, at which the passes judge whether nodes are equal.
+"""Random input values (probes) at which the passes test whether nodes are equal.
 
-A term that is negligible at one probe must not be so at another. So the magnitudes of the inputs are drawn
-independently of each other, over more decades from probe to probe, and some inputs are zero: one by one, or a whole
-port, as the velocities of a robot at rest are.
+A term that is negligible at one probe must matter at another. The magnitudes of the inputs are therefore drawn
+independently, over more decades from probe to probe. Some inputs are zero: single entries, or a whole port, such as the
+velocities of a robot at rest.
 """
 
 from __future__ import annotations
@@ -17,17 +17,27 @@ from dynagate.graph.graph import Port
 from dynagate.graph.rebuild import RecordedPort
 
 DECADES = 6.0
-"""The last probe's magnitudes are this many decades around the size of their input, up and down."""
+"""Magnitudes at the last probe are spread by this many decades around the typical size of their input, up
+and down.
+"""
 ZERO = 0.125
-"""The share of inputs that are zero at a probe, of entries and of whole ports each."""
+"""Probability that an entry is zero at a probe, and that a whole port is."""
 
 
 def probes(
     inputs: Sequence[RecordedPort], ports: Mapping[str, Port], count: int, plain: int, seed: int
 ) -> dict[int, Floats]:
-    """Input node -> its values (count,). The first `plain` probes have the inputs' own sizes, and no zeros.
+    """Draw probes for the inputs of a recording.
 
-    ports: sizes and unit vectors of the inputs, by name.
+    Args:
+        inputs: Input ports.
+        ports: Sizes and unit vectors of the inputs, by name.
+        count: Number of probes.
+        plain: The first probes, this many, have the inputs' own sizes and no zeros.
+        seed: Seed of the generator.
+
+    Returns:
+        Input node -> its values (count,).
     """
     random = np.random.default_rng(seed)
     values: dict[int, Floats] = {}
@@ -45,7 +55,7 @@ def probes(
 
 
 def magnitudes(random: np.random.Generator, count: int, plain: int) -> Floats:
-    """Factors around 1, (count,): 1 at the first probes, over DECADES at the last."""
+    """Return random factors (count,): 1 for the first `plain` probes, then over more and more decades."""
     spread = np.concatenate([np.zeros(plain), np.linspace(0.0, DECADES, count - plain)])
     return np.asarray(10.0 ** (random.uniform(-1.0, 1.0, count) * spread))
 

@@ -48,7 +48,7 @@ class Program(Step):
 
     @cached_property
     def values(self) -> dict[str, Port]:
-        """All values of the scope by name: inputs, and outputs of the steps."""
+        """All values of the scope by name: the inputs, and the outputs of the steps."""
         outputs = {port.name: port for step in self.steps for port in step.writes}
         return {**{port.name: port for port in self.inputs}, **outputs}
 

@@ -1,7 +1,7 @@
-"""Products of a program's derivative with directions: the program that computes how fast its values change, too.
+"""Jacobian-vector products of programs: a program that also computes the rates of its values.
 
-Each kind of step has a row in `JVP`. A graph is differentiated forwards, a loop carries the rates of what it carries,
-and a scan passes the rates of what it passes. A loop until a value is small takes the iterations that it took before.
+Each kind of step has a row in `JVP`. A graph is differentiated in forward mode, a loop carries the rates of its carried
+values, and a scan passes on the rates of passed values. A loop with a tolerance runs as many iterations as before.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, table
 from dynagate.robot import Robot
 
 Moved = tuple[list[Step], set[str]]
-"""Steps that compute rates too, and the outputs that have one."""
+"""Steps that also compute rates, and the names of their outputs that have one."""
 
 
 def rate_of(name: str) -> str:
-    """Return the name of the rate of a value. No value has it: names of values do not begin with this scope."""
+    """Return the name of the rate of a value. The prefix is reserved, so no other value has this name."""
     return f"rate.{name}"
 
 
@@ -72,10 +72,16 @@ def _graph(graph: Graph, moving: Set[str], robot: Robot | None) -> Moved:
 def _with_rates(
     recording: Recording, derivative: Derivative, names: Mapping[str, str], symbols: Mapping[str, Array] | None = None
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Return the outputs of a graph, and the rates of those that move.
+    """Record a graph with rates.
 
-    names: input -> name of its rate. symbols: values and rates of inputs, by these names, that are no inputs of the
-    recording.
+    Args:
+        recording: The recording.
+        derivative: The derivative of the graph.
+        names: Input -> name of its rate.
+        symbols: Values and rates of inputs by name that are not inputs of the recording.
+
+    Returns:
+        The outputs of the graph, and the rates of those that change.
     """
     symbols, graph = symbols or {}, derivative.graph
     inputs, rates = {}, {}
@@ -88,7 +94,9 @@ def _with_rates(
                 rates[port.name] = recording.input(name, shape)
                 continue
             rate = symbols[name] if name in symbols else recording.input(name, port.shape)
-            first = [port.nodes.index(node) for node in dict.fromkeys(port.nodes)]  # one of each mirror image
+            first = [
+                port.nodes.index(node) for node in dict.fromkeys(port.nodes)
+            ]  # once for each pair of mirror images
             rates[port.name] = rate.reshape(-1)[first].reshape(shape)
     nodes = recording.replay(graph, inputs)
     moved = derivative.forward(nodes, rates)
@@ -140,7 +148,7 @@ def _scan(scan: Scan, moving: Set[str], robot: Robot | None) -> Moved:
         Derivative(body) if robot is None else of_link(body, robot, scan.kinds.index(k))
         for k, body in enumerate(scan.bodies)
     ]
-    while True:  # what passes along moves if one body moves it
+    while True:  # passed values change if any body changes them
         names = {name: rate_of(name) for name in inside}
         moved = {name for body in bodies for name in _with_rates(Recording("moves", scan.robot), body, names)[1]}
         more = {PASSED} if PASSING in moved else set()
@@ -164,7 +172,7 @@ def _scan(scan: Scan, moving: Set[str], robot: Robot | None) -> Moved:
 
 
 def _body(derivative: Derivative, scan: Scan, names: Mapping[str, str], moved: Set[str]) -> Graph:
-    """A body of a scan. What passes along is followed by its rates."""
+    """Return a body of a scan with rates; the rates of the passed values follow the values."""
     body = derivative.graph
     recording = Recording(f"{body.name}_jvp", body.robot)
     symbols: dict[str, Array] = {}
@@ -185,4 +193,6 @@ def _body(derivative: Derivative, scan: Scan, names: Mapping[str, str], moved: S
 JVP: Mapping[str, Callable[[Any, Set[str], Robot | None], Moved]] = table(
     "graph.rates.JVP", {GRAPH: _graph, LOOP: _loop, UNTIL: _loop, SCAN: _scan}
 )
-"""Each kind of step with the rates of its outputs, from the names of its scope that have one."""
+"""For each kind of step, the function that returns steps with rates, given the values of its scope that have
+a rate.
+"""

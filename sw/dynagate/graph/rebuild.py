@@ -1,4 +1,4 @@
-"""Nodes as a trace records them, before they become a Graph, and the functions with which a pass rebuilds them."""
+"""Nodes in the form in which a trace records them, and functions with which a pass rebuilds them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynagate.graph.ops import OPS
 
 
 class RawNode(NamedTuple):
-    """A recorded operation: as `graph.Node`, without the name."""
+    """A recorded operation: a `graph.Node` without a name."""
 
     op: str
     args: tuple[int, ...]
@@ -27,20 +27,27 @@ class Raw(NamedTuple):
 
 
 Entry = Any
-"""An entry of a port, or the replacement of a node: (node id, sign), or a float for a constant."""
+"""An entry of a port, or the replacement of a node: (node, sign), or a float for a constant."""
 RecordedPort = tuple[str, tuple[int, ...], Sequence[Entry]]
 """Name, shape and entries of a port."""
 
 
 def live_nodes(nodes: Sequence[RawNode | Node], roots: Sequence[Entry]) -> list[bool]:
-    """Per node, whether one of the roots depends on it."""
+    """Return for each node whether one of the roots depends on it."""
     return reaching(nodes, (root[0] for root in roots if isinstance(root, tuple)))
 
 
 def replay(node: RawNode, operands: Sequence[Any], trace: Any, name: str) -> Any:
-    """Record the node's operation again on new operands, with folding and sharing as in the first recording.
+    """Record an operation again on new operands, with folding and sharing as in the first recording.
 
-    Raises OverflowError: the operands are constants at which the operation has no finite result.
+    Args:
+        node: The operation.
+        operands: The new operands.
+        trace: The recorder.
+        name: Name of the node if it is an input.
+
+    Raises:
+        OverflowError: The operands are constants for which the operation has no finite result.
     """
     if node.op == "input":
         return trace.input(name)
@@ -52,11 +59,12 @@ def replay(node: RawNode, operands: Sequence[Any], trace: Any, name: str) -> Any
 
 
 def entry_of(value: Any) -> Entry:
-    """A rebuilt expression or number as an entry of a port."""
+    """Return a rebuilt expression or number as an entry of a port."""
     return (value.id, value.sign) if hasattr(value, "id") else exact(value)
 
 
 def with_sign(value: Any, sign: int) -> Any:
+    """Return a value, negated if the sign is negative."""
     return value if sign > 0 else -value
 
 
@@ -67,13 +75,20 @@ Rebuilt = tuple[Raw, list[RecordedPort], list[RecordedPort]]
 def rebuilt(
     trace: Any, place: dict[int, Any], inputs: Sequence[RecordedPort], outputs: Sequence[RecordedPort]
 ) -> Rebuilt:
-    """The result of a pass: the nodes of its trace, and the ports with its nodes. place: old id -> new value."""
+    """Return the result of a pass: the nodes of its trace, and the ports with their new nodes.
+
+    Args:
+        trace: The recorder.
+        place: Old node -> new expression or number.
+        inputs: Old input ports.
+        outputs: Old output ports.
+    """
     raw = Raw(trace.nodes, trace.names, trace.named)
     return raw, [moved(port, place) for port in inputs], [moved(port, place) for port in outputs]
 
 
 def moved(port: RecordedPort, place: dict[int, Any]) -> RecordedPort:
-    """The port with rebuilt entries. place: old id -> new expression or number."""
+    """Return a port with rebuilt entries, from a map of old nodes to new expressions or numbers."""
     entries: list[Entry] = []
     for entry in port[2]:
         if isinstance(entry, tuple):

@@ -1,8 +1,8 @@
-"""The recorder: expressions that remember the operations which made them.
+"""The recorder: expressions that record the operations which created them.
 
-Expressions fold constants, prune exact zeros, carry their sign outside the node (so -x costs nothing and a - b and
-b - a are one node) and are shared when equal. `passes` then balances the sums, places the remaining signs and drops
-what no output needs.
+Expressions fold constants, drop exact zeros and are shared when equal. They carry their sign outside the node, so -x
+costs nothing, and a - b and b - a are one node. `passes` then balances the sums, places the remaining signs and drops
+the nodes that no output needs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class Expr:
     __rmul__ = __mul__
 
     def __rtruediv__(self, other: Any) -> Any:
-        """Divisors are pivots, and positive: hardware has reciprocals of no other numbers."""
+        """Divide by this expression, which must be positive: divisors are pivots, and hardware has no other
+        reciprocals.
+        """
         return self.trace.node("reciprocal", (self.trace.without_sign(self),)) * other
 
     def sin(self) -> Expr:
@@ -67,22 +69,27 @@ class Expr:
         return self.trace.node("cos", (self.id,))
 
     def operation(self, name: str, *operands: Any) -> Expr:
-        """An operation by its name, of expressions and numbers."""
+        """Apply an operation by name to expressions and numbers."""
         return self.trace.node(name, tuple(map(self.trace.number, operands)))
 
     def set_name(self, name: str) -> None:
+        """Name the expression's node, unless it already has a name."""
         self.trace.set_name(self.id, name)
 
 
 MANY = 100_000
-"""Nodes that take some seconds: what makes more says so."""
+"""Number of nodes that take some seconds to process, after which progress is reported."""
 
 
-_new = tuple.__new__  # of a RawNode, without the call of a Python function
+_new = tuple.__new__  # makes a RawNode without calling a Python function
 
 
 class Trace:
-    """The nodes made so far, equal ones once. many: called with their number, each time that there are MANY more."""
+    """The recorded nodes, each distinct operation once.
+
+    Args:
+        many: Receives the number of nodes after each further MANY.
+    """
 
     def __init__(self, many: Callable[[int], object] | None = None) -> None:
         self._many = many
@@ -92,6 +99,14 @@ class Trace:
         self._known: dict[RawNode, int] = {}
 
     def node(self, op: str, args: tuple[int, ...], constant: float | None = None, sign: int = 1) -> Expr:
+        """Record an operation, or return the equal one.
+
+        Args:
+            op: Name of the operation.
+            args: Operand nodes.
+            constant: Constant of the operation, if it has one.
+            sign: Sign of the returned expression.
+        """
         node = _new(RawNode, (op, args, constant))
         id = self._known.get(node)
         if id is None:
@@ -105,7 +120,7 @@ class Trace:
         return Expr(self, id, sign)
 
     def without_sign(self, expr: Expr) -> int:
-        """The id of a node with the expression's own value."""
+        """Return the node of an expression's value, with a negation if its sign is negative."""
         if expr.sign > 0:
             return expr.id
         known = self.nodes[expr.id]
@@ -114,21 +129,24 @@ class Trace:
         return turned.id
 
     def input(self, name: str) -> Expr:
+        """Record an input. Each input is a node of its own."""
         expr = self.node("input", (), None)
-        # every input is a node of its own
+        # each input is a node of its own
         self._known.pop(RawNode("input", (), None))
         self.names[expr.id], self.named[expr.id] = name, True
         return expr
 
     def set_name(self, id: int, name: str) -> None:
+        """Name a node, unless it already has a name."""
         if not self.named[id]:
             self.names[id], self.named[id] = name, True
 
     def number(self, value: Any) -> int:
-        """The id of a node with the value of an expression or a number."""
+        """Return the node of an expression or number."""
         return self.without_sign(value) if isinstance(value, Expr) else self.node("const", (), exact(value)).id
 
     def add(self, a: Any, b: Any) -> Any:
+        """Record a sum of two expressions or numbers."""
         if not isinstance(a, Expr):
             a, b = b, a
         if not isinstance(b, Expr):
@@ -148,6 +166,7 @@ class Trace:
         return self.node("add_const", (a.id,), a.sign * c, a.sign)
 
     def mul(self, a: Any, b: Any) -> Any:
+        """Record a product of two expressions or numbers."""
         if not isinstance(a, Expr):
             a, b = b, a
         if not isinstance(b, Expr):
@@ -167,9 +186,12 @@ class Trace:
 
 
 class Recording:
-    """A graph under construction: a trace, the inputs that it has so far, and the outputs that end it.
+    """A graph under construction: a trace, and the inputs that it has so far.
 
-    progress: called with a text before what takes seconds.
+    Args:
+        name: Name of the function.
+        robot: Name of the robot.
+        progress: Receives a line of text during long recordings.
     """
 
     def __init__(self, name: str, robot: str, progress: Progress = quiet) -> None:
@@ -189,8 +211,17 @@ class Recording:
         switches: bool = False,
         parameter: str = "",
     ) -> Array:
-        """A new input, an array of expressions. sizes: typical magnitudes of its entries, broadcast to its shape.
-        unit_vectors, switches, parameter: as in `Port`. symmetric: an entry and its mirror image are one number."""
+        """Add an input and return its array of expressions.
+
+        Args:
+            name: Name of the input.
+            shape: Its shape.
+            sizes: Typical magnitudes of its entries, broadcast to the shape.
+            unit_vectors: (start, stop) of entries that form a unit vector.
+            symmetric: Whether an entry and its mirror image are the same number.
+            switches: Whether entries are 0 or 1.
+            parameter: Kind of a variable parameter; "" for other inputs.
+        """
         if name in self.inputs:
             raise ArgumentError(f"{self.name} has the input '{name}' already; expected another name")
         values = self.inputs[name] = np.empty(shape, dtype=object)
@@ -208,8 +239,9 @@ class Recording:
         return tuple(self._ports.values())
 
     def keep(self, name: str, entries: Sequence[int]) -> None:
-        """Narrows an input to some of its entries, (entries,); drops it where there are none. Outputs must not depend
-        on the others."""
+        """Reduce an input to some of its entries, (entries,), or remove it. Outputs must not depend on the other
+        entries.
+        """
         port, values = self._ports.pop(name), self.inputs.pop(name).ravel()
         if len(entries):
             self.inputs[name] = values[list(entries)]
@@ -217,7 +249,7 @@ class Recording:
             self._ports[name] = replace(port, shape=(len(entries),), unit_vectors=(), sizes=sizes)
 
     def input_like(self, port: Port) -> Array:
-        """A new input as another graph has it."""
+        """Add an input with the properties of another graph's input."""
         mirrored = len(set(port.nodes)) < len(port.nodes)
         sizes = np.reshape(port.sizes or 1.0, port.shape if port.sizes else ())
         return self.input(
@@ -231,8 +263,15 @@ class Recording:
         )
 
     def replay(self, graph: Graph, inputs: Mapping[str, Array]) -> list[Any]:
-        """The value of every node of a graph, recorded again on other inputs, by name (*shape). The operations keep
-        their names."""
+        """Record the nodes of a graph again on other inputs.
+
+        Args:
+            graph: The graph.
+            inputs: Input name -> expressions or numbers, (*shape).
+
+        Returns:
+            The value of every node. Operations keep their names.
+        """
         values: list[Any] = [None] * len(graph.nodes)
         for port in graph.inputs:
             for i, value in zip(port.nodes, np.ravel(inputs[port.name]), strict=True):
@@ -246,7 +285,7 @@ class Recording:
         return values
 
     def graph(self, outputs: Mapping[str, Array]) -> Graph:
-        """The checked graph of these outputs. Raises ValueError: numbers become too large."""
+        """Return the checked graph of these outputs. Raise ArgumentError if numbers become too large for float64."""
         try:
             with np.errstate(over="ignore"):
                 graph = lower(

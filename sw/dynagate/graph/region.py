@@ -1,4 +1,4 @@
-"""The states that a design is made for, and the one seeded sampler of them that every layer uses."""
+"""Operating regions: the states that a design is made for, and the seeded sampler of states that all layers use."""
 
 from __future__ import annotations
 
@@ -31,40 +31,49 @@ from dynagate.robot import Joint, Link, Robot, RobotError
 from dynagate.robot.checked import RobotOrName, robot_of
 
 DEFAULT_ACCELERATION = 10.0
-"""rad/s²: what an arm moves with; torques are sampled as those that cause up to it, unless effort limits bound them."""
+"""Largest acceleration of a joint, in rad/s² or m/s². Unless effort limits bound torques, those that cause up to it are
+sampled.
+"""
 
 SWING = 100.0
-"""rad/s²: what the joints of a leg move with while its foot is in the air: half a radian three times a second."""
+"""Largest acceleration of a leg's joints while its foot is in the air, in rad/s²: half a radian three times a
+second.
+"""
 
 EXTERNAL_MOMENT = 5.0
 EXTERNAL_FORCE = 50.0
-"""N m and N on each link: a hand's push."""
+"""Largest external force on each link, in N: about the push of a hand."""
 
 POSITION = 1.0
-"""m: how far from the origin a floating joint is sampled. Nothing but positions depends on it."""
+"""Largest distance of a floating joint from the origin in each direction, in m. Only positions depend on it."""
 
 REST = 0.05
-"""Near rest: this part of the largest speed and acceleration."""
+"""Factor of the largest speed and acceleration for states near rest."""
 
 SLOW = 3.0
-"""In these speeds of smoothed friction nearly all of it sets in: 0.95."""
+"""Multiple of the speed of smoothed friction at which friction reaches 95 % of its full value."""
 
 DIRECTIONS = ("lam_", "delta_")
-"""Prefixes of inputs in which the results are linear. They are sampled up to 1; scale them accordingly."""
+"""Prefixes of inputs in which the results are linear. They are sampled from -1 to 1 in each entry."""
 
 BY_ROWS = ("lam_force", "lam_impulse")
-"""Inputs of these with an entry for each row of the constraints."""
+"""Those inputs of DIRECTIONS that have an entry for each row of the constraints."""
 
 Kind = Literal["uniform", "limits", "rest"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 UNITS = {"velocity": "rad/s", "effort": "N m"}
-"""Units of the limits of rotary joints."""
+"""Units of the limits of rotary joints, by kind of limit."""
 
 Limits = float | Sequence[float] | Mapping[str, float] | None
 
 
 class LimitError(RobotError):
-    """Joints without a limit that a region needs. limit: "velocity" or "effort"; joints: all that lack it, by name."""
+    """An error for joints without a limit that a region needs.
+
+    Args:
+        limit: "velocity" or "effort".
+        joints: Names of all joints that lack it.
+    """
 
     def __init__(self, limit: str, joints: Sequence[str]) -> None:
         self.limit, self.joints = limit, tuple(joints)
@@ -77,25 +86,30 @@ class LimitError(RobotError):
 @explained
 @dataclass(frozen=True)
 class Region:
-    """Bounds of the states. q: (lower, upper) per number of the configuration, rad or m, (-1, 1) in a quaternion, which
-    takes any direction; |q̇| <= velocity per degree of freedom, rad/s or m/s; and either |q̈| <= acceleration, rad/s² or
-    m/s², with the torques that move the robot so, or |τ| <= effort, N m or N, with the accelerations that these cause:
-    the other of the two is None.
-    dt: the largest time step, s, of a rollout whose steps have it as an input; None where it is a constant.
+    """Bounds of the states for which a design is made.
 
-    parameters: ranges of variable parameters of the robot other than those of `parameter_ranges`.
-
-    External forces, where a function takes them, are up to EXTERNAL_MOMENT N m and EXTERNAL_FORCE N in each direction.
+    Speeds are bounded, and either accelerations or torques; the other of the two follows from the dynamics. External
+    forces, if a function takes them, are up to EXTERNAL_MOMENT N m and EXTERNAL_FORCE N in each direction.
     """
 
     robot: Robot
+    """The robot."""
     lower: tuple[float, ...]
+    """Lower bound of each number of the configuration, (nq,), in rad or m; -1 in a quaternion, which takes any
+    direction.
+    """
     upper: tuple[float, ...]
+    """Upper bound of each number of the configuration, (nq,), in rad or m; 1 in a quaternion."""
     velocity: tuple[float, ...]
+    """Largest |q̇| of each degree of freedom, (nv,), in rad/s or m/s."""
     acceleration: tuple[float, ...] | None
+    """Largest |q̈| of each degree of freedom, (nv,), in rad/s² or m/s²; None if torques are bounded."""
     effort: tuple[float, ...] | None = None
+    """Largest |τ| of each degree of freedom, (nv,), in N m or N; None if accelerations are bounded."""
     dt: float | None = None
+    """Largest time step in s of a rollout that takes it as an input; None if the time step is a constant."""
     parameters: tuple[Range, ...] = ()
+    """Ranges of variable parameters that differ from those of `parameter_ranges`."""
 
     @classmethod
     def of(
@@ -162,7 +176,7 @@ class Region:
         return self if self.robot.variable == robot.variable else replace(self, robot=robot)
 
     def text(self) -> str:
-        """In a few words, numbers in rad, m, s and N."""
+        """Describe the region in a few words, with numbers in rad, m, s and N."""
 
         def span(values: Sequence[float]) -> str:
             low, high = min(values), max(values)
@@ -173,8 +187,10 @@ class Region:
         return f"positions within limits, {speeds}, {name} up to {span(limits)} (rad, m, s, N)"
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
-        """(low, high) per entry of the input of this name, in its units (rad, m, s, N); None for one that follows from
-        others (tau or qdd, minv)."""
+        """Return (low, high) for each entry of an input, in rad, m, s and N.
+
+        Return None for an input that follows from others (tau or qdd, minv).
+        """
         if name == "q":
             return list(zip(self.lower, self.upper, strict=True))
         if name == "f_ext":
@@ -205,24 +221,40 @@ class Region:
         external_forces: bool = False,
         forces: Sequence[Force | str] = (),
     ) -> dict[str, Floats]:
-        """Inputs of the function of this name, (count, ...) each, in rad, m, s and N; quaternions take all directions.
+        """Draw inputs of a function.
 
-        kind: "uniform" in the region; "limits", a third each with every joint at its limits, with every speed and
-        acceleration at its limits but any position, and with one joint at its limits; "rest", speeds, accelerations and
-        external forces up to REST of their limits. Accelerations stand for torques in a region of torques, but near
-        rest, where accelerations are up to REST · DEFAULT_ACCELERATION.
-        functions together alternate, sample by sample.
-        λ and δ of derivatives are up to 1 in each entry, in every kind. Constraints are active or not, each by itself.
-        Functions that take `active` have states near what the constraints hold: loops are closed, frames of active
-        constraints move with 0.05 of their velocities, forces are determined, and joints that nothing drives have no
-        torque where forces can carry the robot instead (`graph.stance`).
-        Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
-        count: of states; the same seed gives the same ones. external_forces: whether f_ext is an input too.
-        Variable parameters of the robot are inputs too, within their ranges (`bounds`).
-        forces: as in `AlgorithmOptions`. Torques overcome the friction among them, and every second state near rest has
-        speeds of up to SLOW times the speed of the friction.
-        Raises ValueError: count is less than 1, seed less than 0, or there is no such kind or function; RobotError:
-        loops that close at no state.
+        Either qdd or tau is drawn and the other follows from it in float64, as minv does from q. Entries of the weights
+        λ and
+        directions δ of derivatives are from -1 to 1. Each constraint is active or not at random. A function with the
+        input
+        `active` gets states that the constraints allow: loops are closed, frames of active constraints move with 0.05
+        of their
+        velocities, forces are determined, and undriven joints have no torque if forces can carry the robot instead
+        (`graph.stance`). Several functions together alternate, sample by sample.
+
+        Args:
+            name: Name of the function.
+            count: Number of samples.
+            seed: Seed of the generator; equal seeds give equal samples.
+            kind: "uniform": in the region. "limits": one third with every joint at a limit of its position, one
+                third with
+                speeds and accelerations at their limits, one third with one joint at its limits. "rest": speeds,
+                accelerations and external forces up to REST of their limits; in a region with torques, torques that
+                cause
+                up to REST · DEFAULT_ACCELERATION.
+            external_forces: Whether f_ext is an input.
+            forces: Forces as in `AlgorithmOptions`. Torques overcome the friction among them, and every second
+                state near
+                rest has speeds of up to SLOW times the friction's speed.
+
+        Returns:
+            Input name -> array (count, *shape), in rad, m, s and N. Quaternions take all directions. Variable
+            parameters of
+            the robot are inputs too.
+
+        Raises:
+            ArgumentError: count is less than 1, seed is negative, or the kind or the function is unknown.
+            RobotError: No state closes the robot's loops.
         """
         if not (is_whole(count) and 1 <= count <= MAX_STATES):
             raise ArgumentError(f"{shown(count)} states; expected 1 or more, at most {MAX_STATES}")
@@ -261,7 +293,7 @@ class Region:
         return {**{key: state[key] for key in needed}, **loads}
 
     def _besides(self, needed: Sequence[str], count: int, seed: int) -> dict[str, Floats]:
-        """Draw the inputs that are no part of a state: directions, restitutions and time steps."""
+        """Draw the inputs that are not part of a state: directions, restitutions and time steps."""
         drawn = np.random.default_rng([seed, 2])
         besides = {
             key: drawn.uniform(-1.0, 1.0, (count, len(self.bounds(key) or ())))
@@ -278,7 +310,7 @@ class Region:
     def _drawn(
         self, kind: Kind, count: int, seed: int, rubs: FrictionModel | None, external_forces: bool
     ) -> dict[str, Floats]:
-        """q, q̇, one of τ and q̈, and f_ext where it is an input."""
+        """Draw q, q̇, either τ or q̈, and f_ext if it is an input."""
         random = np.random.default_rng(seed)
         robot, nv = self.robot, self.robot.nv
         at_limits = _at_limits(robot, kind, count, seed)
@@ -314,7 +346,9 @@ class Region:
         needed: Sequence[str],
         common: tuple[bool, tuple[Force, ...]],
     ) -> None:
-        """Add what follows from what was drawn: τ or q̈, and M⁻¹. common: external forces and friction."""
+        """Add the inputs that follow from the drawn ones: τ or q̈, and M⁻¹. `common` has external forces and
+        friction.
+        """
         robot, (external_forces, forces) = self.robot, common
         effect, dynamics = ("qdd", "forward_dynamics") if "tau" in state else ("tau", "inverse_dynamics")
         if effect in needed:
@@ -351,10 +385,19 @@ class Region:
         return {"active": active}
 
     def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Floats]:
-        """`sample` for the inputs that a graph has, external forces among them or not.
+        """Draw the inputs that a graph has, as `sample` does.
 
-        count, seed, kind: as `sample` takes them. Raises ArgumentError: the region's robot has other variable
-        parameters than the graph.
+        Args:
+            graph: The graph.
+            count: Number of samples.
+            seed: Seed of the generator.
+            kind: Kind of the states, as in `sample`.
+
+        Returns:
+            Input name -> array (count, *shape).
+
+        Raises:
+            ArgumentError: The region's robot has other variable parameters than the graph.
         """
         external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
         varied = [port.name for port in graph.inputs if port.parameter]
@@ -371,13 +414,25 @@ class Region:
 def part_states(
     graph: Graph, part: FunctionPart, region: Region, count: int, seed: int, kind: Kind = "uniform"
 ) -> dict[str, Floats]:
-    """States of one of several functions, for the graph of its part."""
+    """Draw states of one of several functions, for the graph of its part.
+
+    Args:
+        graph: The graph of the part.
+        part: The function.
+        region: The operating region.
+        count: Number of samples.
+        seed: Seed of the generator.
+        kind: Kind of the states, as in `Region.sample`.
+
+    Returns:
+        Input name -> array (count, *shape).
+    """
     inputs = with_code(part, region.states(graph, count, seed, kind), count)
     return {port.name: inputs[port.name] for port in graph.inputs}
 
 
 def limits_of(part: FunctionPart, region: Region) -> dict[str, list[tuple[float, float]]]:
-    """(low, high) per entry of the inputs that a function shares with others under another name."""
+    """Return (low, high) for each entry of the inputs that a function shares with others under another name."""
     limits = {own: region.bounds(own) for own, shared in part.inputs if own != shared}
     return {own: bounds for own, bounds in limits.items() if bounds is not None}
 
@@ -404,7 +459,9 @@ def _at_limits(robot: Robot, kind: Kind, count: int, seed: int) -> _AtLimits:
 
 
 def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:
-    """Lower and upper limit (`Robot.reach`), up to `free` where there is none. Raises RobotError: nothing is left."""
+    """Return the limits of a joint's position, `free` where it has none. Raise RobotError if mimicking joints leave no
+    range.
+    """
     low, high = robot.reach(joint)
     least, most = -free if low is None else low, free if high is None else high
     if robot.followers and least >= most:
@@ -429,7 +486,7 @@ def _follows(link: Link, joint: Joint) -> bool:
 
 
 def _of_joints(robot: Robot, name: Literal["velocity", "effort"], overrides: Limits) -> tuple[float, ...]:
-    """The limits of this name per degree of freedom: those that are given, and the URDF's for the rest."""
+    """Return the limit of each degree of freedom: the override, or else the limit in the robot's file."""
     limits: list[float] = []
     missing: list[str] = []
     for link in robot.links:

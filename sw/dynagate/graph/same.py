@@ -1,9 +1,10 @@
-"""Compare a lowered graph with the recording that it comes from: both must compute the same function.
+"""Check that a lowered graph computes the same function as the recording from which it was made.
 
-The passes merge, fold and reorder. Both are evaluated at probes that no pass has seen: around the typical sizes, near
-rest, and with small and large numbers together. Each value has a running error bound that is based on the magnitudes
-which were added and multiplied, and not on the size of the result. So a result of terms that cancel is not refused, and
-a difference beyond rounding is found. Entries that rounding hides at every probe are compared exactly (`field`).
+The passes merge, fold and reorder operations. This check evaluates both versions at probes that no pass has used:
+around the typical sizes, near rest, and with small and large numbers together. A running error bound accompanies each
+value. It depends on the magnitudes that were added and multiplied, not on the size of the result, so cancellation is
+not reported as a difference, and a difference beyond rounding is found. Entries that rounding hides at every probe are
+compared exactly (`field`).
 """
 
 from __future__ import annotations
@@ -25,41 +26,51 @@ from dynagate.graph.rebuild import Entry, Raw, RawNode, RecordedPort, live_nodes
 PROBES = 24
 PLAIN = 8
 NEAR_REST = 8
-"""Number of probes at which the inputs have their own sizes times SMALL."""
+"""Number of probes at which the inputs have their typical sizes times SMALL."""
 SMALL = 1e-4
 SEED = 11
 ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
-"""Relative error of a constant: folding rounds a product or a sum of constants a few times."""
+"""Relative error of a constant, since folding rounds a product or a sum of constants a few times."""
 EPSILON = 8.0 * float(np.finfo(np.longdouble).eps)
-"""Relative error of the result of an operation, in the longest float of the machine."""
+"""Relative error of the result of an operation in the machine's longest float."""
 CANCELED = 64.0
-"""Largest distance, in error bounds, that rounding may explain: constants whose terms canceled before they were
-recorded have larger errors than ROUNDING. Beyond one bound, an entry is compared exactly."""
+"""Largest distance, in error bounds, that rounding may explain.
+
+Constants whose terms canceled before they were recorded have larger errors than ROUNDING. An entry further away than
+one bound is compared exactly.
+"""
 VISIBLE = 1e-6
-"""Largest error bound, relative to the largest entry of an output, at which a probe shows that an entry is right. An
-entry that is 0 at a probe, as those of a robot at rest are, is not shown by it."""
+"""Largest error bound, relative to the largest entry of an output, at which a probe confirms an entry.
+
+A probe does not confirm an entry that is 0 there, such as at rest.
+"""
 
 Rule = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]
 
 
 class OutputDifference(NamedTuple):
-    """An entry of an output that differs from the recording.
-
-    text: where and by how much. certain: whether rounding cannot explain it.
-    """
+    """An entry of an output that differs from the recording."""
 
     text: str
+    """The position and the size of the difference."""
     certain: bool
+    """Whether rounding cannot explain the difference."""
 
 
 def difference(
     graph: Graph, raw: Raw, inputs: Sequence[RecordedPort], outputs: Sequence[RecordedPort]
 ) -> OutputDifference | None:
-    """Return how an output of the graph differs from the recording; None if all outputs are equal.
+    """Return how an output of a graph differs from the recording; None if all outputs are equal.
 
-    An entry differs if rounding cannot explain its distance from the recording at any probe. It also differs if no
-    probe shows its value, or its distance exceeds the error bounds of both, and it is another function in exact
-    arithmetic.
+    An entry differs if rounding cannot explain its distance from the recording at some probe. It also differs if it is
+    another function in exact arithmetic, which is tested if no probe confirms it or its distance exceeds the error
+    bounds.
+
+    Args:
+        graph: The lowered graph.
+        raw: The recorded nodes.
+        inputs: Input ports of the recording.
+        outputs: Output ports of the recording.
     """
     ports = {port.name: port for port in graph.inputs}
     at = _probes(inputs, ports)
@@ -101,13 +112,13 @@ def difference(
 
 
 def _of_output(sizes: Array, graph: Graph) -> Array:
-    """The largest size in the output of each entry, (entries, probes)."""
+    """Return for each entry the largest size in its output, (entries, probes)."""
     parts = np.split(sizes, np.cumsum([len(port.nodes) for port in graph.outputs])[:-1])
     return np.concatenate([np.broadcast_to(part.max(axis=0, initial=0.0), part.shape) for part in parts])
 
 
 def _probes(inputs: Sequence[RecordedPort], ports: Mapping[str, Port]) -> dict[int, Array]:
-    """Values of the input nodes, (probes,)."""
+    """Return values of the input nodes, (probes,)."""
     drawn = probes(inputs, ports, PROBES, PLAIN, SEED)
     still = probes(inputs, ports, NEAR_REST, NEAR_REST, SEED + 1)
     units = {
@@ -129,7 +140,7 @@ def _exact(
     inputs: Sequence[RecordedPort],
     ports: Mapping[str, Port],
 ) -> list[tuple[int, ...]]:
-    """The values of the roots modulo a prime."""
+    """Return the values of the roots modulo a prime."""
     values = elements(nodes, live_nodes(nodes, roots), inputs, ports)
 
     def value(root: Entry) -> field.Element:
@@ -148,7 +159,7 @@ class Bounded(NamedTuple):
 
 
 def _bounded(nodes: Sequence[RawNode | Node], roots: Sequence[Entry], at: Mapping[int, Array]) -> Bounded:
-    """The values of the roots. at: those of the inputs, (probes,)."""
+    """Return the values of the roots and their error bounds, from the values (probes,) of the inputs."""
     levels = Levels(nodes, live_nodes(nodes, roots))
     count = PROBES + NEAR_REST
     values, errors = (np.zeros((levels.count, count), dtype=np.longdouble) for _ in range(2))
@@ -169,7 +180,7 @@ def _bounded(nodes: Sequence[RawNode | Node], roots: Sequence[Entry], at: Mappin
 
 
 def _errors(group: Group, values: Array, errors: Array) -> Array:
-    """Bounds on the errors of a group's results, from those of its operands."""
+    """Return bounds on the errors of a group's results, from the errors of its operands."""
     result = values[group.rows]
     operands = [values[rows] for rows in group.operands]
     constant = None if group.constants is None else group.constants[:, None]
@@ -181,7 +192,7 @@ def _errors(group: Group, values: Array, errors: Array) -> Array:
 
 
 def _of_product(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
-    """The error of a product, and of an addend where there is one."""
+    """Return the error of a product, plus the error of an addend if there is one."""
     addend = e[2] if len(e) > 2 else 0.0
     return np.abs(x[0]) * e[1] + np.abs(x[1]) * e[0] + e[0] * e[1] + addend
 
@@ -192,25 +203,27 @@ def _of_reciprocal(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> A
 
 
 def _of_root(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
-    """Near zero, where the root has no largest slope, the root of the largest possible operand bounds the error."""
+    """Return the error of a square root. Near zero, the root of the largest possible operand bounds it."""
     away = e[0] < x[0]
     return np.where(away, e[0] / np.sqrt(np.where(away, x[0] - e[0], 1.0)), np.sqrt(np.maximum(x[0], 0.0) + e[0]))
 
 
 def _of_select(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
-    """If rounding may change the sign of the condition, the bound covers both operands."""
+    """Return the error of a selection. If rounding may change the sign of the condition, the bound covers both
+    operands.
+    """
     either = np.maximum(e[1], e[2]) + np.abs(x[1] - x[2])
     return np.where((np.abs(x[0]) > e[0]) | (e[0] == 0.0), np.where(x[0] > 0.0, e[1], e[2]), either)
 
 
 def _of_noise(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
-    """The operands are rounded to integers."""
+    """Return 0 if rounding cannot change the integers of the operands, else infinity."""
     steady = [np.rint(a - b) == np.rint(a + b) for a, b in zip(x, e, strict=True)]
     return np.where(np.logical_and.reduce(steady), 0.0, np.inf)
 
 
 def _of_unknown(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
-    """An operation without a rule has no known error, so that its readers are compared exactly."""
+    """Return infinity: an operation without a rule has no known error, so its readers are compared exactly."""
     return np.full(np.shape(result), np.inf)
 
 
@@ -243,5 +256,6 @@ ERRORS: Mapping[str, Rule] = table(
         "normalized_reciprocal": _of_reciprocal,
     },
 )
-"""Bound on the error of each operation, from its result, operands, their errors and the magnitude of the
-constant (the exponent of a shift)."""
+"""For each operation, a function that bounds its error from the result, the operands, their errors and the magnitude of
+the constant (the exponent of a shift).
+"""

@@ -1,10 +1,11 @@
-"""A loop over the links of a tree whose body is a graph: what computes long chains and humanoids on every backend.
+"""Scans: a loop over the links of a tree whose body is a graph. Long chains and humanoids use it on every backend.
 
     down:  for each link, the root first:   passing[i], results[i] = body(table[i], values[i], passing[parent])
-    up:    for each link, leaves first:     passing[i], results[i] = body(table[i], values[i], sum of the children's)
+    up:    for each link, leaves first:     passing[i], results[i] = body(table[i], values[i], sum of the
+        children's)
 
-A kind of link has a body of its own: a joint type, the root and the leaves, to which nothing comes. Scans, graphs and
-loops stand in one list of steps (`graph.loop`).
+Each kind of link has its own body: one for each joint type, for the root and for the leaves, which receive nothing.
+Scans, graphs and loops can be steps of one program (`graph.loop`).
 """
 
 from __future__ import annotations
@@ -23,32 +24,41 @@ from dynagate.graph.program import Program
 from dynagate.graph.steps import SCAN, Step
 
 TABLE, PASSED, PASSING = "table", "passed", "passing"
-"""Ports of a body: the link's numbers; what comes along, and what goes on."""
+"""Names of a body's ports: the constants of the link, the values passed to the link, and the values that it
+passes on.
+"""
 
 
 @dataclass(frozen=True)
 class Scan(Step):
-    """Bodies and the links that they run over. Raises GraphError where it breaks its contract.
+    """Bodies and the links over which they run.
 
-    down: from the root to the leaves, else back.
-    parents: of each link, -1 for a root; smaller than its own number.
-    bodies: graphs, whose ports are vectors. kinds: of each link, its body's position.
-    tables: of each link, the numbers of its body's TABLE.
-    starts: value -> of each link, where its part of it begins, in row-major order. A body reads and writes parts as
-    long as its ports of this name.
-    inputs, outputs: the values, in whole; their nodes only count the entries. Each entry of an output is of one link.
+    Raises:
+        GraphError: The scan is not well formed.
     """
 
     name: str
+    """Name of the scan."""
     robot: str
+    """Name of the robot."""
     down: bool
+    """Whether it runs from the root to the leaves, else from the leaves to the root."""
     parents: tuple[int, ...]
+    """Parent of each link, smaller than the link's own number; -1 for a root."""
     bodies: tuple[Graph, ...]
+    """Graphs whose ports are vectors, one for each kind of link."""
     kinds: tuple[int, ...]
+    """Position in `bodies` of each link's body."""
     tables: tuple[tuple[float, ...], ...]
+    """Constants of each link, for the input TABLE of its body."""
     starts: Mapping[str, tuple[int, ...]]
+    """Value -> position of each link's first entry, in row-major order. A body reads or writes as many as its
+    port has.
+    """
     inputs: tuple[Port, ...]
+    """The complete input values; their nodes only count the entries."""
     outputs: tuple[Port, ...]
+    """The complete output values; each entry belongs to one link."""
 
     def __post_init__(self) -> None:
         for fault in self._faults():
@@ -81,10 +91,11 @@ class Scan(Step):
         return max((len(p.nodes) for body in self.bodies for p in body.inputs if p.name == PASSED), default=0)
 
     def body(self, i: int) -> Graph:
+        """Return the body of link i."""
         return self.bodies[self.kinds[i]]
 
     def part(self, i: int, port: Port) -> slice:
-        """The entries of a value that link i has, by a port of its body."""
+        """Return the entries of a value that belong to link i, as a slice, for a port of its body."""
         start = self.starts[port.name][i]
         return slice(start, start + len(port.nodes))
 
@@ -126,7 +137,7 @@ class Scan(Step):
 
 
 def scans_of(program: Program) -> list[Scan]:
-    """Return the steps of a program that has only scans. Raises ArgumentError: it has another step."""
+    """Return the steps of a program that has only scans. Raise ArgumentError if it has another step."""
     for step in program.steps:
         if not isinstance(step, Scan):
             raise ArgumentError(f"loop '{program.name}' has the step '{step.name}', which is no scan; expected scans")
@@ -136,9 +147,16 @@ def scans_of(program: Program) -> list[Scan]:
 def evaluate_scan(
     scan: Scan, inputs: Mapping[str, Array], seen: Callable[[int, dict[str, Array]], None] = lambda i, read: None
 ) -> dict[str, Array]:
-    """The outputs of a scan in float64 by name, (batch, *shape): the reference of every backend.
+    """Evaluate a scan in float64: the reference for every backend.
 
-    inputs: (batch, *shape) by name. seen: called with each link and what its body reads."""
+    Args:
+        scan: The scan.
+        inputs: Name -> array (batch, *shape).
+        seen: Receives each link and the inputs of its body.
+
+    Returns:
+        Output name -> array (batch, *shape).
+    """
     batch = len(next(iter(inputs.values())))
     flat = {port.name: np.reshape(inputs[port.name], (batch, len(port.nodes))) for port in scan.inputs}
     results = {port.name: np.empty((batch, len(port.nodes)), np.result_type(*flat.values())) for port in scan.outputs}

@@ -1,8 +1,8 @@
-"""Products of weights with the derivative of a scan: a scan the other way, of the products of its bodies.
+"""The vector-Jacobian product of a scan: a scan in the other direction over the products of its bodies.
 
-The forward scan keeps what came along to each link. A body of the backward scan takes that, the values that the forward
-one took, and the weights of its results, and computes the forward one's inner values again. `graph.weights` goes back
-through programs of scans.
+The forward scan keeps the values that were passed to each link. A body of the backward scan takes these, the inputs of
+the forward body and the weights of its results, and recomputes the inner values. `graph.weights` differentiates
+programs of scans.
 """
 
 from __future__ import annotations
@@ -37,18 +37,25 @@ def kept(scan: Scan, name: str) -> tuple[Scan, str]:
 
 @dataclass(frozen=True)
 class ScanDirections:
-    """Directions of a value of a scan, in a value of this name, with the part of each link at these places.
-
-    shape: of a sample. Those of a configuration are along velocities.
-    """
+    """The directions of a scan's input or output; those of a configuration are velocities."""
 
     name: str
+    """Name of the value that holds them."""
     starts: tuple[int, ...]
+    """Position of the first entry of each link."""
     shape: tuple[int, ...]
+    """Shape for one sample."""
 
     @classmethod
     def of(cls, scan: Scan, port: Port, name: str, robot: Robot | None) -> ScanDirections:
-        """Return the directions of an input or output of a scan. robot: that of the scan, for configurations."""
+        """Return the directions of an input or output of a scan.
+
+        Args:
+            scan: The scan.
+            port: The input or output.
+            name: Name of the value that holds the directions.
+            robot: The robot, which a configuration needs.
+        """
         if robot is not None and port.unit_vectors:
             return cls(name, tuple(part.start for _, _, part in robot.slices()), (robot.nv,))
         return cls(name, scan.starts[port.name], port.shape)
@@ -84,6 +91,7 @@ class ScanBack:
     after: Mapping[str, ScanDirections]
 
     def scan(self) -> Scan:
+        """Return the scan in the other direction."""
         forward, came = self.forward, self.came
         bodies: dict[tuple[int, bool], Graph] = {}
         kinds = []
@@ -115,7 +123,7 @@ class ScanBack:
         )
 
     def _body(self, i: int, comes: bool) -> Graph:
-        """The body of link i on the way back. comes: whether weights of what it passes on come to it."""
+        """Return the backward body of link i. `comes` tells whether weights of its passed values arrive."""
         body = self.forward.body(i)
         recording = Recording(f"{body.name}_back", body.robot)
         inputs: dict[str, Array] = {}
@@ -142,7 +150,7 @@ class ScanBack:
 
 
 def _without_unused(graph: Graph) -> Graph:
-    """The graph without the inputs of which it uses no entry."""
+    """Return the graph without the inputs of which no entry is used."""
     outputs = set(graph.output_nodes)
     ports = [p for p in graph.inputs if any(graph.users[i] or i in outputs for i in p.nodes)]
     gone = {i for port in graph.inputs if port not in ports for i in port.nodes}

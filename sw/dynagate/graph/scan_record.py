@@ -1,7 +1,6 @@
-"""An algorithm over links as scans: each pass of the algorithm is recorded once per kind of link.
+"""Record an algorithm over links as scans: each pass of the algorithm is recorded once for each kind of link.
 
-Passes of one direction that need not wait for one another become one scan, and a value that no later scan reads is not
-kept.
+Passes in one direction that do not depend on one another become one scan. A value that no later scan reads is not kept.
 """
 
 from __future__ import annotations
@@ -29,11 +28,13 @@ from dynagate.robot.kinds import kind_of
 
 DOWN, UP, EACH, AGAIN, INPUT, WHOLE, RESULT = "down", "up", "each", "again", "input", "whole", "result"
 SYMMETRIC_PARTS: dict[type, tuple[str, ...]] = {ArticulatedInertia: ("rotational", "mass"), Inertia: ("second",)}
-"""Symmetric matrices of these types: their entries on and above the diagonal determine them."""
+"""Fields of these types that are symmetric matrices, of which only the upper triangle is stored."""
 
 
 def flat(value: Any) -> list[Any]:
-    """The scalars of a structure of tuples, lists and arrays, symmetric matrices by their upper triangles."""
+    """Return the scalars of a structure of tuples, lists and arrays, with the upper triangles of symmetric
+    matrices.
+    """
     if isinstance(value, np.ndarray):
         return list(value.ravel())
     if isinstance(value, list | tuple):
@@ -48,7 +49,7 @@ def flat(value: Any) -> list[Any]:
 
 
 def like(template: Any, scalars: Iterator[Any]) -> Any:
-    """A structure as the template is, of other scalars."""
+    """Return a structure like the template with other scalars."""
     if isinstance(template, np.ndarray):
         return array([next(scalars) for _ in range(template.size)]).reshape(template.shape)
     if isinstance(template, list | tuple):
@@ -63,7 +64,7 @@ def like(template: Any, scalars: Iterator[Any]) -> Any:
 
 
 class _Sort(NamedTuple):
-    """Properties shared by links with equal structure. type: of the joint. mark: as in `recorded`."""
+    """The properties that links with equal structure share: the joint type, and the mark of `ScanOptions.marks`."""
 
     type: str
     mark: Hashable
@@ -71,21 +72,27 @@ class _Sort(NamedTuple):
 
 @dataclass(eq=False)
 class _Value:
-    """A value of every link: an input, or the results of a step.
-
-    how: DOWN, UP, EACH, AGAIN, INPUT, WHOLE of what is computed once, or RESULT of one of its results. values: what the
-    step takes. shared: whether it is one for all links. templates: by sort of link, the structure of a link's result.
-    kept: entries of it that later scans read, by sort; all of them if `whole`."""
+    """A value that every link has: an input, or the result of a step."""
 
     how: str
+    """How it is computed: DOWN, UP, EACH, AGAIN, INPUT, WHOLE for a computation between scans, or RESULT for a result
+    of one.
+    """
     part: str = ""
+    """Name of the pass."""
     step: Any = None
+    """Function that computes it for a link."""
     values: tuple[_Value, ...] = ()
+    """Values that the step takes."""
     name: str = ""
     templates: dict[_Sort, Any] = field(default_factory=dict)
+    """Structure of a link's result, by sort of link."""
     kept: dict[_Sort, list[int]] = field(default_factory=dict)
+    """Entries that later scans read, by sort of link."""
     whole: bool = False
+    """Whether all entries are kept."""
     shared: bool = False
+    """Whether all links share one value."""
     results: tuple[_Value, ...] = ()
     port: Port | None = None
     starts: tuple[int, ...] = ()
@@ -111,15 +118,19 @@ class RecordedLinks(Links):
         return self._tree
 
     def configurations(self, q: _Value) -> _Value:
+        """Return the configuration of each link."""
         return q
 
     def velocities(self, values: _Value) -> _Value:
+        """Return the velocities of each link."""
         return values
 
     def rows(self, values: _Value) -> _Value:
+        """Return the rows of each link."""
         return values
 
     def vector(self, values: _Value) -> _Value:
+        """Return a value for each link as one vector, all of whose entries are kept."""
         values.whole = True
         return values
 
@@ -130,29 +141,43 @@ class RecordedLinks(Links):
         return value
 
     def map(self, step: Each, *values: _Value) -> _Value:
+        """Record a step that each link computes without its neighbors."""
         return self._new(EACH, "", step, values)
 
     def recompute(self, step: Each, *values: _Value) -> _Value:
+        """Record a step like `map` whose result is recomputed where it is read, and not stored."""
         return self._new(AGAIN, "", step, values)
 
     def down(self, part: str, step: Pass, *values: _Value) -> _Value:
+        """Record a pass from the root to the leaves."""
         return self._new(DOWN, part, step, values)
 
     def up(self, part: str, step: Pass, *values: _Value) -> _Value:
+        """Record a pass from the leaves to the root."""
         return self._new(UP, part, step, values)
 
     def gather(self, part: str, step: Whole, by_link: Sequence[bool], *values: _Value) -> tuple[_Value, ...]:
+        """Record a computation between scans that reads the values of all links."""
         once = self._new(WHOLE, part, step, values)
         once.results = tuple(_Value(RESULT, part, values=(once,), whole=True, shared=not each) for each in by_link)
         return once.results
 
     def broadcast(self, value: _Value) -> _Value:
+        """Return a value for all links."""
         return value
 
 
 def grouped(steps: Sequence[_Value], results: Sequence[_Value]) -> list[tuple[str, list[_Value]]]:
-    """The steps by scan, each with its direction: as few scans as there can be, and each step as late as its readers
-    allow, so that little is kept between scans; what each link does for itself comes first."""
+    """Group the steps into scans, each with its direction.
+
+    The number of scans is the smallest possible, and each step is as late as its readers allow, so that few values are
+    kept
+    between scans. Steps of single links come first.
+
+    Args:
+        steps: The steps.
+        results: The steps that are outputs.
+    """
     plans = [_planned(steps, first) for first in (DOWN, UP)]
     place, directions = min(plans, key=lambda plan: len(plan[1]))
     for step in reversed(steps):
@@ -178,7 +203,7 @@ def _planned(steps: Sequence[_Value], first: str) -> tuple[dict[_Value, int], li
 
 
 class _Kind(NamedTuple):
-    """Properties shared by links with one body. comes: whether values arrive from a neighbor."""
+    """The properties that links with one body share; `comes` tells whether values arrive from a neighbor."""
 
     sort: _Sort
     comes: bool
@@ -188,7 +213,7 @@ class _Kind(NamedTuple):
 
 @dataclass
 class _Body:
-    """The body of one kind under construction. links: that have it. table: their numbers (links, numbers)."""
+    """The body of one kind of link during recording; `table` has the constants of its links, (links, numbers)."""
 
     recording: Recording
     links: list[int]
@@ -226,7 +251,9 @@ class _Group:
         return _Kind(self.sorts[i], *ends, rotors)
 
     def _recorded(self, kind: _Kind, links: list[int]) -> _Body:
-        """Every step of the scan on a link of this kind, whose numbers are symbols where its links differ in them."""
+        """Record every step of the scan for a kind of link; constants that differ between its links become
+        symbols.
+        """
         numbers = np.array([_numbers(self.tree.each_link[i], self.external) for i in links], dtype=np.float64)
         differ = np.flatnonzero(np.any(numbers != numbers[0], axis=0))
         recording = Recording(self.name, self.tree.robot.name)
@@ -260,7 +287,7 @@ class _Group:
         return {step: like(self.templates[step], symbols) for step in self.passes}
 
     def _value(self, body: _Body, value: _Value, kind: _Kind, link: TreeLink) -> Any:
-        """A value of the link: what a step of this scan has computed, or symbols of what is kept."""
+        """Return a value of the link: the result of a step of this scan, or symbols for a kept value."""
         if value in body.structures:
             return body.structures[value]
         if value.how == AGAIN:
@@ -275,7 +302,9 @@ class _Group:
         return body.structures[value]
 
     def prune(self) -> None:
-        """Finds what later scans and results need, of what passes along too, and notes what is read for it."""
+        """Find the values that later scans and results need, including passed values, and note which entries
+        are read.
+        """
         self.along: list[int] = []
         while True:
             used = {k for kind, body in self.kinds.items() for k in _used(body, self._outputs(kind, body), body.passed)}
@@ -294,7 +323,9 @@ class _Group:
         return {name: entries for name, entries in results.items() if entries}
 
     def scan(self, number: int, values: Sequence[_Value]) -> Scan:
-        """The scan, once everything after it is known. values: all that the bodies may read and write."""
+        """Return the scan; every later scan must be complete. `values` are all values that the bodies may read and
+        write.
+        """
         bodies: list[Graph] = []
         tables: dict[int, tuple[float, ...]] = {}
         for kind, body in self.kinds.items():
@@ -330,7 +361,7 @@ class _Group:
 
 
 class _Once:
-    """A computation between scans: a scan of one link, whose body reads and writes whole values."""
+    """A computation between scans: a scan of one link, whose body reads and writes complete values."""
 
     def __init__(self, steps: Sequence[_Value], tree: _Sorted, name: str) -> None:
         self.steps, self.tree, self.sorts, self.name = steps, tree.tree, tree.sorts, name
@@ -349,7 +380,7 @@ class _Once:
         return self.sorts[:1] if value.shared else self.sorts
 
     def _value(self, value: _Value) -> Any:
-        """A value of all links, or of none."""
+        """Return a value of all links."""
         if value in self.body.structures:
             return self.body.structures[value]
         templates = [value.templates[sort] for sort in self._sorts(value)]
@@ -361,7 +392,7 @@ class _Once:
         return self.body.structures[value]
 
     def prune(self) -> None:
-        """Notes what is read for the results, which are all kept."""
+        """Note which entries the results need; all results are kept."""
         outputs = self._outputs()
         for value, symbols in self.body.read.items():
             used, first = set(_used(self.body, outputs, symbols)), 0
@@ -376,7 +407,9 @@ class _Once:
         return {name: entries for name, entries in named.items() if entries}
 
     def scan(self, number: int, values: Sequence[_Value]) -> Scan:
-        """The scan, once everything after it is known. values: all that the body may read and write."""
+        """Return the scan; every later scan must be complete. `values` are all values that the body may read
+        and write.
+        """
         recording = self.body.recording
         for value in self.body.read:
             if value.how == INPUT:
@@ -404,7 +437,7 @@ class _Once:
 
 
 def _kept(value: _Value, sort: _Sort) -> list[int]:
-    """The entries of a link's result that are kept."""
+    """Return the entries of a link's result that are kept."""
     return list(range(len(flat(value.templates[sort])))) if value.whole else value.kept.get(sort, [])
 
 
@@ -435,7 +468,7 @@ def _numbers(link: TreeLink, external: bool) -> list[float]:
 
 
 def _linked(link: TreeLink, numbers: Sequence[Any], external: bool) -> TreeLink:
-    """The link with other numbers."""
+    """Return the link with other constants."""
     friction = link.friction
     forces = [] if friction is None else list(friction.forces)
     template = [link.rotation, link.origin, link.inertia, list(link.armature), list(link.damping), forces]
@@ -459,12 +492,14 @@ def _linked(link: TreeLink, numbers: Sequence[Any], external: bool) -> TreeLink:
 
 
 class ScanOptions(NamedTuple):
-    """external: whether forces from outside enter; friction of the joints. marks: of a tree's links, what sets one
-    apart from others with its joint's type; None for nothing."""
+    """Options of an algorithm that is recorded over links."""
 
     external: bool
+    """Whether external forces are an input."""
     friction: FrictionModel | None
+    """Friction of the joints."""
     marks: Callable[[Tree], Sequence[Hashable]] | None = None
+    """Returns for each link of a tree a mark, such that only links of equal marks and joint types share a body."""
 
 
 class _Sorted(NamedTuple):
@@ -482,7 +517,19 @@ def recorded(
     outputs: Sequence[str],
     options: ScanOptions,
 ) -> Loop:
-    """An algorithm over links as scans. outputs: their names, in the algorithm's order."""
+    """Record an algorithm over links as a loop of scans.
+
+    Args:
+        robot: The robot.
+        name: Name of the function.
+        algorithm: The algorithm.
+        arguments: Inputs of the function.
+        outputs: Names of the outputs, in the algorithm's order.
+        options: Options of the algorithm.
+
+    Returns:
+        A loop of one iteration.
+    """
     tree = Tree(robot, reduced=False, friction=options.friction)
     marks = options.marks(tree) if options.marks else [() for _ in tree.links]
     sorts = [_Sort(_type(link.joint.type), mark) for link, mark in zip(tree.robot.links, marks, strict=True)]
@@ -513,7 +560,7 @@ def recorded(
 
 
 def _input(known: _Sorted, argument: Argument, sizes: Mapping[str, Any]) -> _Value:
-    """An input of the function, of which each link has its part, or which is one for all."""
+    """Return an input of the function, which is divided among the links or shared by all."""
     robot, space = known.tree.robot, argument.values
     shape, shared = argument.shape(known.tree.source), space.by_link is None
     count = int(np.prod(shape))
@@ -529,7 +576,7 @@ def _input(known: _Sorted, argument: Argument, sizes: Mapping[str, Any]) -> _Val
 
 
 def _placed(known: _Sorted, value: _Value) -> None:
-    """Says where the kept entries of each link are."""
+    """Set the positions of each link's kept entries."""
     counts = [len(_kept(value, sort)) for sort in known.sorts]
     ends = np.cumsum(counts)
     value.starts = tuple(int(end) - count for end, count in zip(ends, counts, strict=True))
@@ -540,5 +587,5 @@ def _placed(known: _Sorted, value: _Value) -> None:
 
 
 def _type(joint: str) -> str:
-    """Joints that move alike are of one kind here, with limits or without."""
+    """Return the joint type without limits: joints with and without limits have the same body."""
     return "revolute" if kind_of(joint).turning else joint

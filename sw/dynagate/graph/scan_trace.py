@@ -1,4 +1,4 @@
-"""From a robot and the name of a function to scans over its links."""
+"""Trace a function of a robot as scans over its links."""
 
 from __future__ import annotations
 
@@ -30,15 +30,26 @@ def trace_scan(
     external_forces: bool = False,
     forces: Sequence[Force | str] = (),
 ) -> Loop:
-    """A function of a robot as scans over its links: a loop of one iteration, with the function's inputs and outputs.
+    """Trace a function of a robot as scans over its links.
 
-    Raises ValueError: the function has no algorithm over links, or an option does not enter it; RobotError: joints that
-    mimic others, or M⁻¹ is needed and there is none."""
+    Args:
+        robot: The robot.
+        name: Name of the function.
+        external_forces: Whether f_ext is an input.
+        forces: Forces, of which joint friction enters.
+
+    Returns:
+        A loop of one iteration with the function's inputs and outputs.
+
+    Raises:
+        ArgumentError: The function has no algorithm over links, or an option does not apply to it.
+        RobotError: The robot has mimic joints, or M⁻¹ is needed and does not exist.
+    """
     row = function(name)
     if name not in SCANS:
         raise ArgumentError(f"{name} has no algorithm over links; expected one of {', '.join(SCANS)}")
     check_constant(robot, f"form '{SCAN}' of {name}")
-    row.inputs_with(external_forces)  # raises where forces do not enter
+    row.inputs_with(external_forces)  # raises if external forces do not apply
     friction = joint_friction(robot, forces, row)
     robot.check_uncoupled(f"{name} as a loop over links")
     if row.needs_inverse:
@@ -53,7 +64,7 @@ def trace_scan(
 
 
 def _vjp(loop: Loop, robot: Robot, inputs: Sequence[str], weights: Mapping[str, str]) -> Loop:
-    """Return a loop over links with products of weights with its derivative. weights: output -> its weight's name."""
+    """Return a loop over links with the VJP of a loop, given the names of the weights of its outputs."""
     names = {weight_of(output): name for output, name in weights.items()}
     names |= {weight_of(name): f"vjp_{name}" for name in inputs}
     return vjp(loop, inputs, [*weights], robot).renamed(names)
@@ -86,7 +97,9 @@ def _forward_dynamics_jvp(robot: Robot, options: ScanOptions) -> Loop:
 
 
 def _forward_dynamics_vjp(robot: Robot, options: ScanOptions) -> Loop:
-    """Through inverse dynamics at the solution, as in `graph.derived`: with μ = M⁻¹ λ, λᵀ ∂q̈ = μᵀ (∂τ - ∂ID)."""
+    """Return the VJP through inverse dynamics at the solution, as in `graph.derived`: μ = M⁻¹ λ, λᵀ ∂q̈ = μᵀ (∂τ -
+    ∂ID).
+    """
     row = function("forward_dynamics_vjp")
 
     def solved(links: Links, q: Any, qd: Any, tau: Any, lam: Any, external: Any = None) -> list[Any]:
@@ -95,7 +108,7 @@ def _forward_dynamics_vjp(robot: Robot, options: ScanOptions) -> Loop:
         return [qdd, weights, links.vector(links.map(_negated, links.velocities(weights)))]
 
     solution = recorded(robot, "solution", solved, row.inputs, ["qdd", "minus_mu", "vjp_tau"], options)
-    inverse = _function(robot, "inverse_dynamics", options, ["held"])  # a `tau` is an input here
+    inverse = _function(robot, "inverse_dynamics", options, ["held"])  # not `tau`, which is an input here
     derivative = _vjp(inverse, robot, ("q", "qd"), {"held": "minus_mu"})
     last = tuple(argument.name for argument in row.outputs)
     return replace(solution, steps=(*solution.steps, *derivative.steps), last=last)
@@ -116,7 +129,7 @@ def _negated(link: TreeLink, values: Sequence[Any]) -> list[Any]:
 
 
 def _function(robot: Robot, name: str, options: ScanOptions, outputs: Sequence[str] = ()) -> Loop:
-    """A function that is no derivative. outputs: other names for them."""
+    """Return a function that is not a derivative, with other names for its outputs if `outputs` lists them."""
     row = function(name)
     names = outputs or [argument.name for argument in row.outputs]
     return recorded(robot, name, row.forms[SCANS[name]], row.inputs, names, options)

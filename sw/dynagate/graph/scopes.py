@@ -1,8 +1,8 @@
-"""Names of a program resolved: each value of every scope gets a name of its own.
+"""Resolve the names of a program: make the name of each value unique across all scopes.
 
-A processor's program, and the integers that it computes, keep the values of all scopes in one table. `resolved` gives
-them a program in which equal names in different scopes, and a name that two steps compute one after the other, are
-different names. Names that are unique already stay.
+A program of the small processor, and the integer model of it, keep the values of all scopes in one table. `resolved`
+renames values with equal names in different scopes, and values that two steps of a scope compute one after the other.
+Names that are already unique stay.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ Names = dict[str, str]
 
 
 class Resolved(NamedTuple):
-    """A program whose names are unique. starts: what carried inputs begin with that `resolved` has added."""
+    """A program with unique names."""
 
     loop: Loop
+    """The program."""
     starts: Mapping[str, float]
+    """Initial values of the carried inputs that `resolved` has added."""
 
 
 def resolved(loop: Loop) -> Resolved:
@@ -41,7 +43,7 @@ def resolved(loop: Loop) -> Resolved:
     scopes = _Scopes(set(inputs))
     now, names = scopes.loop(loop, {name: name for name in inputs}, frozenset(), is_inner=False)
     counts = {ITERATIONS, RESIDUAL}
-    taken = {name: new for name, new in names.items() if name != new and name not in counts}  # by scopes in it
+    taken = {name: new for name, new in names.items() if name != new and name not in counts}  # renamed by inner scopes
     swapped = taken | {new: name for name, new in taken.items()}
     now = now.renamed({new: name for name, new in swapped.items()})
     return Resolved(now, {swapped.get(name, name): value for name, value in scopes.starts.items()})
@@ -49,13 +51,13 @@ def resolved(loop: Loop) -> Resolved:
 
 @dataclass
 class _Scopes:
-    """used: names that values have. starts: as of `Resolved`."""
+    """The names in use, and the initial values of added carried inputs."""
 
     used: set[str]
     starts: dict[str, float] = field(default_factory=dict)
 
     def new(self, name: str, scope: str) -> str:
-        """Return a name that no other value has: this one if it is free."""
+        """Return an unused name: this one if possible, else one that begins with the scope."""
         candidate, k = name, 1
         while candidate in self.used:
             candidate, k = f"{scope}.{name}" if k == 1 else f"{scope}.{name}.{k}", k + 1
@@ -65,9 +67,13 @@ class _Scopes:
     def loop(
         self, loop: Loop, around: Mapping[str, str], carried: frozenset[str], *, is_inner: bool = True
     ) -> tuple[Loop, Names]:
-        """Return a loop with unique names, and those of its outputs.
+        """Return a loop with unique names, and the names of its outputs.
 
-        around: names of the scope around it. carried: resolved names that loops around it carry.
+        Args:
+            loop: The loop.
+            around: Names of the scope around it.
+            carried: Resolved names that the loops around it carry.
+            is_inner: Whether the loop is inside another loop.
         """
         names = {port.name: around[port.name] for port in loop.inputs}
         inputs = dict(names)
@@ -80,7 +86,7 @@ class _Scopes:
             steps += named
             names |= own
         for name in dict.fromkeys((*loop.kept, *loop.last)):
-            if name in inputs and is_inner:  # outside, it is another value
+            if name in inputs and is_inner:  # the scope around has another value of this name
                 names[name] = self.new(name, loop.name)
                 steps.append(_copy(loop.robot, loop.values[name], inputs[name], names[name]))
         stop = loop.stop
@@ -107,7 +113,7 @@ class _Scopes:
     def named_loop(self, loop: Loop, around: _Around) -> tuple[list[Step], Names]:
         names, copies = dict(around.names), list[Step]()
         for name in loop.carry.values():
-            if names[name] in around.carried:  # a loop around it has other values of this name in its iterations
+            if names[name] in around.carried:  # a loop around it changes the value in each iteration
                 names[name] = self.new(name, loop.name)
                 port = next(port for port in loop.inputs if port.name == name)
                 copies.append(_copy(loop.robot, port, around.names[name], names[name]))
@@ -118,9 +124,7 @@ class _Scopes:
         return [*copies, now], own
 
     def _with_iterations(self, loop: Loop, names: Mapping[str, str]) -> Loop:
-        """Return a resolved loop that counts its iterations, and gives them and the size of its residual these
-        names.
-        """
+        """Return a resolved loop that counts its iterations, with these names for ITERATIONS and RESIDUAL."""
         stop = loop.stop
         assert isinstance(stop, Until)
         recording = Recording("count", loop.robot)
@@ -140,13 +144,16 @@ class _Scopes:
 
 
 class _Around(NamedTuple):
-    """The scope around a step: its name and its values' names, the resolved names that it and loops around it carry,
-    and which of its values are read after the step."""
+    """The scope around a step."""
 
     scope: str
+    """Name of the scope."""
     names: Names
+    """Names of the scope's values -> resolved names."""
     carried: frozenset[str]
+    """Resolved names that the scope and the scopes around it carry."""
     read: set[str]
+    """Values that are read after the step."""
 
 
 def _copy(robot: str, like: Port, name: str, new: str) -> Graph:
@@ -164,4 +171,6 @@ NAMED: Mapping[str, Callable[[_Scopes, Any, _Around], tuple[list[Step], Names]]]
         SCAN: _Scopes.named_scan,
     },
 )
-"""Each kind of step with unique names, after copies that it needs, and the names of its outputs."""
+"""For each kind of step, the function that returns it with unique names, after copies it needs, and its
+outputs' names.
+"""

@@ -1,4 +1,4 @@
-"""How large a robot's inputs are in its own units: to draw random states in which every term counts."""
+"""Typical magnitudes of a robot's inputs in its own units, so that every term matters in random states."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ from dynagate.robot.variable import (
 )
 
 STEP = 0.01
-"""A time step relative to the time in which a body falls over the robot's length."""
+"""Typical time step, relative to the time in which a body falls the robot's length."""
 
 
 def parameter_inputs(recording: Recording, robot: Robot, sizes: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Make the inputs of a robot's variable parameters, and return them by name, as `Tree` takes them.
+    """Add the inputs of a robot's variable parameters to a recording, and return them by name, as `Tree` takes them.
 
-    sizes: those of `typical_sizes`.
+    Args:
+        recording: The recording.
+        robot: The robot.
+        sizes: The result of `typical_sizes`.
     """
     return {
         variable.input: recording.input(
@@ -50,7 +53,13 @@ def parameter_inputs(recording: Recording, robot: Robot, sizes: Mapping[str, Flo
 
 
 def variable_size(robot: Robot, variable: Variable, sizes: Mapping[str, Floats]) -> Floats:
-    """Return typical sizes of the entries of a variable parameter, in the shape of its input."""
+    """Return the typical magnitude of each entry of a variable parameter, in the shape of its input.
+
+    Args:
+        robot: The robot.
+        variable: The parameter.
+        sizes: The result of `typical_sizes`.
+    """
     length, kind = float(sizes["place"]), variable.kind
     if kind == GRAVITY:
         return np.full(3, np.linalg.norm(robot.gravity) or 1.0)

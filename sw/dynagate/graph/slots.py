@@ -1,4 +1,4 @@
-"""Memory slots for the values of a graph that is computed in its own order."""
+"""Assign memory slots to the values of a graph that is computed in node order."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from dynagate.graph.graph import Graph
 
 
 def slots_of(graph: Graph, kept: Collection[int]) -> tuple[list[int], int]:
-    """The memory slot of each node and the number of slots. A node's slot is free again after its last user, and that
-    user's result is elsewhere."""
+    """Return the memory slot of each node, and the number of slots.
+
+    A slot is free again after the last reader of its node; that reader's own result is in another slot.
+
+    Args:
+        graph: The graph.
+        kept: Nodes whose slots are never reused.
+    """
     pinned, free, slots = set(kept), list[int](), 0
     slot = [0] * len(graph)
     inputs = set(graph.input_nodes)

@@ -1,7 +1,7 @@
-"""States near what a robot's constraints hold, by projection: loops that are closed, and frames that hardly move.
+"""Move sampled states to states that a robot's constraints allow: loops closed, and held frames nearly at rest.
 
-A robot that stands or closes loops does not visit the rest of its joints' ranges, and a format that fits the rest
-wastes its bits. `near` moves sampled states there.
+A robot that stands or closes loops does not visit the rest of its joints' ranges. Formats that hold the full ranges
+would waste bits.
 """
 
 from __future__ import annotations
@@ -19,28 +19,31 @@ from dynagate.graph.trace import trace
 from dynagate.robot import Robot, RobotError
 
 LEFT = 0.05
-"""Part of the velocities against constraints that states keep: what drift and time steps leave."""
+"""Part of the velocity against constraints that states keep, for the drift that time steps leave."""
 
 CLOSING = 20
-"""Steps of Newton's method towards closed loops; a step moves no coordinate by more than LONGEST."""
+"""Number of Newton steps towards closed loops."""
 LONGEST = 0.3
-"""rad or m."""
+"""Largest change of a coordinate in a Newton step, in rad or m."""
 OPEN = 1e-9
-"""m or rad: a loop within this is closed."""
+"""A loop counts as closed within this distance, in m or rad."""
 
 NEARLY_SINGULAR = 1e-2
-"""Smallest eigenvalue of the Delassus matrix of active constraints, its diagonal scaled to 1, of which forces are
-determined within the bits of a format."""
+"""Smallest accepted eigenvalue of the Delassus matrix of active constraints, with its diagonal scaled to 1.
+
+Below this value a format has too few bits to determine the forces.
+"""
 
 SHARE = 1e-2
-"""Frames that reach this part of the squares of the widest stance carry half of what they could."""
+"""A frame that reaches this part of the squares of the widest stance carries half of the full load."""
 
 NOTHING = 1e-9
-"""Frames that reach less than this part of the squares of any joint do not load a joint, as loops do that close within
-rounding."""
+"""A joint counts as not loaded if frames reach less than this part of the squares of any joint, such as loops that are
+closed within rounding.
+"""
 
 DRAWS = 8
-"""How often states that do not close, or are nearly singular, are drawn again."""
+"""Number of times that states are drawn again if they do not close or are nearly singular."""
 
 
 def _rows(robot: Robot, name: str, **state: Floats) -> Floats:
@@ -48,11 +51,21 @@ def _rows(robot: Robot, name: str, **state: Floats) -> Floats:
 
 
 def near(robot: Robot, q: Floats, active: Floats, drawn: Callable[[], Floats], ends: tuple[Floats, Floats]) -> Floats:
-    """Configurations (count, nq) near q at which loops are closed and the active constraints (count, constraints)
-    determine their forces. drawn: other configurations (count, nq) to begin from, where q leads to none. ends: lower
-    and upper limits (nq,), rad or m.
+    """Return configurations near q at which loops are closed and the active constraints determine their forces.
 
-    Raises RobotError: no configuration closes the loops."""
+    Args:
+        robot: The robot.
+        q: Configurations (count, nq), rad or m.
+        active: Whether each constraint is active, (count, constraints).
+        drawn: Returns other configurations (count, nq), from which to start where q leads to none.
+        ends: Lower and upper limits (nq,), rad or m.
+
+    Returns:
+        Configurations (count, nq).
+
+    Raises:
+        RobotError: No configuration closes the loops.
+    """
     result = _closed(robot, q, ends)
     bad = np.flatnonzero(~_is_good(robot, result, active))
     for _ in range(DRAWS):
@@ -73,7 +86,18 @@ def near(robot: Robot, q: Floats, active: Floats, drawn: Callable[[], Floats], e
 
 
 def still(robot: Robot, q: Floats, qd: Floats, active: Floats, limits: Floats) -> Floats:
-    """Velocities (count, nv) near qd, within limits (nv,), that keep LEFT of what active constraints hold."""
+    """Return velocities near qd that keep only LEFT of their part against the active constraints.
+
+    Args:
+        robot: The robot.
+        q: Configurations (count, nq), rad or m.
+        qd: Velocities (count, nv), rad/s or m/s.
+        active: Whether each constraint is active, (count, constraints).
+        limits: Largest velocities (nv,).
+
+    Returns:
+        Velocities (count, nv) within the limits.
+    """
     columns = _held(robot, q, active) * limits
     part = np.einsum("bri,bi->br", columns, qd / limits)
     against = np.einsum("bir,br->bi", np.linalg.pinv(columns, rcond=NEARLY_SINGULAR), part) * limits
@@ -83,8 +107,19 @@ def still(robot: Robot, q: Floats, qd: Floats, active: Floats, limits: Floats) -
 
 
 def carried(robot: Robot, q: Floats, tau: Floats, active: Floats) -> Floats:
-    """Torques (count, nv) where the forces of active constraints carry what joints without a drive would have to of tau
-    (count, nv): the smallest forces, and none without end where frames are nearly in line."""
+    """Return torques with which constraint forces carry the load of joints without a drive.
+
+    The constraint forces are the smallest possible, and bounded if frames are nearly in line.
+
+    Args:
+        robot: The robot.
+        q: Configurations (count, nq), rad or m.
+        tau: Torques (count, nv), N m or N.
+        active: Whether each constraint is active, (count, constraints).
+
+    Returns:
+        Torques (count, nv).
+    """
     undriven = robot.undriven
     if not undriven:
         return tau
@@ -100,7 +135,7 @@ def carried(robot: Robot, q: Floats, tau: Floats, active: Floats) -> Floats:
 
 
 def _held(robot: Robot, q: Floats, active: Floats) -> Floats:
-    """J (count, rows, nv) with rows of 0 where a constraint is not active."""
+    """Return the constraint Jacobian J (count, rows, nv), with zero rows for inactive constraints."""
     rows = [own.rows for own in robot.constraints]
     return _rows(robot, "contact_jacobian", q=q) * np.repeat(active, rows, axis=1)[:, :, None]
 
@@ -141,7 +176,9 @@ def _are_closed(robot: Robot, q: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _is_good(robot: Robot, q: Floats, active: Floats) -> npt.NDArray[np.bool_]:
-    """Whether loops are closed, and forces determined unless a compliance does that."""
+    """Return whether loops are closed and forces are determined; a compliant constraint always determines
+    its force.
+    """
     good = _are_closed(robot, q)
     if any(soft for own in robot.constraints for soft in own.compliances) or not len(q):
         return good

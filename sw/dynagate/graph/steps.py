@@ -22,7 +22,7 @@ KINDS = {
     UNTIL: "a loop that ends when a value is small",
     SCAN: "a scan over the links of a tree",
 }
-"""Kinds of steps, with the text that errors use."""
+"""Kinds of steps, and their descriptions in error messages."""
 
 
 class Step(ABC):
@@ -32,7 +32,7 @@ class Step(ABC):
     differ from `inputs` and `outputs` where a loop takes or keeps a value of every iteration.
     """
 
-    if TYPE_CHECKING:  # fields or properties of the classes
+    if TYPE_CHECKING:  # fields or properties of the subclasses
 
         @property
         def name(self) -> str: ...
@@ -63,7 +63,11 @@ class Step(ABC):
 
     @abstractmethod
     def renamed(self, names: Mapping[str, str]) -> Step:
-        """Return the step with other names of values, at every depth. names: old name -> new name; others stay."""
+        """Return the step with other names of values at every depth.
+
+        Args:
+            names: Old name -> new name; other names stay.
+        """
 
     def mapped(self, change: Callable[[Any], Any]) -> Step:
         """Return the step with another graph for each graph in it. Bodies of scans stay."""

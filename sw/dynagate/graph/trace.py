@@ -1,4 +1,4 @@
-"""From a robot and the name of a function to the checked graph: the algorithm is run on recorded expressions."""
+"""Trace a function of a robot: run its algorithm on recorded expressions and return the checked graph."""
 
 from __future__ import annotations
 
@@ -49,20 +49,39 @@ def trace(
     forces: Sequence[Force | str] = (),
     progress: Progress | None = None,
 ) -> Graph:
-    """The checked graph of one function of one robot: a listed one by its name, or one of your own.
+    """Return the checked graph of a function of a robot.
 
-    robot: also the name of one that ships, or the path of its URDF file.
-    options: `AlgorithmOptions`, in place of the keywords of the same names.
-    form, frame, mass, prefix, external_forces, dt, integrator, implicit_damping, outputs: as in
-    `AlgorithmOptions`. forces: `dynagate.forces.Friction`, or none.
-    frame: for a function of a frame, the name of the frame. For the gradients, besides the frames of
-    `dynamics.recursions.poses`: "fewest", the one of each chain that takes the fewest operations, or "accurate", the
-    one that errs least in float32.
-    progress: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
-    operations in its forward dynamics (and 25,000 in its form "aba").
-    Raises TypeError for a robot that is none, ValueError for a name that the function table does not list, an option
-    that the function does not take, an output that it does not have or numbers that become too large, RobotError where
-    M is needed and has no inverse. Issues a RobotWarning if the robot's file lacks the friction that it should give.
+    Args:
+        robot: The robot, the name of one in the package, or the path of its URDF file.
+        name: Name of a listed function, a list of names that are computed together, or a row of your own.
+        options: `AlgorithmOptions`, in place of the keywords of the same names.
+        form: Algorithm of the function, as in `AlgorithmOptions`.
+        frame: Name of the frame, for a function of a frame. For the gradients, a frame of
+            `dynamics.recursions.poses`,
+            "fewest" for the frame of each chain that takes the fewest operations, or "accurate" for the frame with the
+            smallest error in float32.
+        mass: As in `AlgorithmOptions`.
+        prefix: As in `AlgorithmOptions`.
+        external_forces: As in `AlgorithmOptions`.
+        dt: As in `AlgorithmOptions`.
+        integrator: As in `AlgorithmOptions`.
+        implicit_damping: As in `AlgorithmOptions`.
+        outputs: As in `AlgorithmOptions`.
+        forces: `dynagate.forces.Friction`, or none.
+        progress: Receives a line of text before each stage that takes seconds. The forward dynamics of a chain of a
+            hundred joints has 350,000 operations, or 25,000 in its form "aba".
+
+    Returns:
+        The graph.
+
+    Raises:
+        TypeError: robot is not a robot.
+        ArgumentError: The function is unknown, does not take an option, lacks an output, or has numbers that are too
+            large for float64.
+        RobotError: M is needed and is singular.
+
+    Warns:
+        RobotWarning: The robot's file lacks friction that `forces` requests.
     """
     name, chosen = _options(name, options, locals())
     robot = robot_of(robot)
@@ -82,7 +101,7 @@ def trace(
 
 
 COMMON = ("outputs", "external_forces", "forces")
-"""Options of all functions. The others are those of a form."""
+"""Options that all functions have. Other options belong to a form."""
 
 
 def _options(
@@ -111,7 +130,7 @@ def _options(
 _KEYWORDS = {
     each.name: each.default for each in signature(trace).parameters.values() if each.kind is Parameter.KEYWORD_ONLY
 }
-"""Options of `trace` by keyword -> default."""
+"""Keyword options of `trace` and their defaults."""
 _KEYWORDS.pop("progress")
 
 
@@ -131,7 +150,7 @@ def _chosen_outputs(algorithm: FunctionRow, robot: Robot, names: Sequence[str] |
 
 
 CALLED = ("out", "outputs")
-"""Arguments of a function's call that are no inputs."""
+"""Names of arguments of a function's call that are not inputs."""
 
 
 _FRAMES: Cache[tuple[Robot, str], dict[int, int]] = Cache(most=16)
@@ -159,7 +178,7 @@ class _Common(NamedTuple):
 
 
 MOST_KEPT = 200_000
-"""Largest number of operations in all kept graphs together: some 100 MB."""
+"""Largest number of operations in all cached graphs together, which take about 100 MB."""
 _GRAPHS: Cache[Hashable, Graph] = Cache(MOST_KEPT, len)
 
 

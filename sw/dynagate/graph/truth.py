@@ -1,8 +1,8 @@
-"""Derivatives of forward dynamics computed another way, to check the closed form against.
+"""Reference derivatives of forward dynamics, against which the closed form is checked.
 
-Nothing here is shared with the gradient algorithms: Newton-Euler with 6-vectors, of the links as the robot has them;
-∂τ/∂q and ∂τ/∂q̇ by the complex step (exact to rounding, no difference quotient), M from unit accelerations, and numpy's
-LU for the rest.
+They share no code with the gradient algorithms: Newton-Euler with 6-vectors over the links as in the robot's file,
+∂τ/∂q and ∂τ/∂q̇ by the complex step (exact to rounding, without a difference quotient), M from unit accelerations, and
+numpy's LU.
 """
 
 from __future__ import annotations
@@ -21,13 +21,19 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot
 
 STEP = 1e-30
-"""The complex step squared must vanish in a sum with any value: its error is of that order."""
+"""Size of the complex step. Its square, the order of the error, vanishes in a sum with any value."""
 
 
 def forward_dynamics_gradient(
     robot: Robot, inputs: Mapping[str, Floats], forces: Sequence[Force] = ()
 ) -> dict[str, Floats]:
-    """q̈, ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹, (batch, ...) each, at q (batch, nq), q̇ and τ (batch, nv)."""
+    """Return q̈, ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹, (batch, ...) each.
+
+    Args:
+        robot: The robot.
+        inputs: q (batch, nq), qd and tau (batch, nv), in rad, m, s and N.
+        forces: Joint friction.
+    """
     graph = trace(robot, "inverse_dynamics", form="spatial", forces=forces)
     q, qd, tau = (np.asarray(inputs[name], dtype=np.float64) for name in ("q", "qd", "tau"))
     n = robot.nv
@@ -51,8 +57,15 @@ def forward_dynamics_gradient(
 
 
 def relative_errors(got: npt.ArrayLike, expected: npt.ArrayLike, floor: float = 0.0) -> Floats:
-    """Relative L2 error per state, (batch,): |got - expected| / max(|expected|, floor) over all entries of a block; the
-    absolute error where both are zero. floor: in the block's units."""
+    """Return the relative L2 error of each state, (batch,): |got - expected| / max(|expected|, floor) over all entries.
+
+    Where both are zero, return the absolute error.
+
+    Args:
+        got: Computed values (batch, ...).
+        expected: Reference values (batch, ...).
+        floor: Smallest divisor, in the unit of the values.
+    """
     a, b = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     a, b = a.reshape(len(a), -1), b.reshape(len(b), -1)
     size = np.maximum(np.linalg.norm(b, axis=1), floor)

@@ -1,9 +1,9 @@
-"""Products of weights with a program's derivative: the program, then its sweep back.
+"""Vector-Jacobian products of programs: the program, followed by a reverse sweep.
 
-Each kind of step has a row in `VJP`: the step as the sweep needs it, and the steps of the sweep. A loop also keeps what
-its iterations carry. Its sweep is a loop the other way, which computes an iteration again and then goes back through
-it. A scan keeps what it passes along, and its sweep is a scan the other way. A loop until a value is small has no
-sweep: its result solves equations, which `integrators.adjoint` takes.
+Each kind of step has a row in `VJP`: the step in the form that the sweep needs, and the steps of the sweep. A loop also
+keeps the values that its iterations carry; its sweep is a loop in the other direction, which recomputes an iteration
+and then differentiates it. A scan keeps the values that it passes on, and its sweep is a scan in the other direction.
+A loop with a tolerance has no sweep: its result solves equations, which `integrators.adjoint` differentiates.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, refused, table
 from dynagate.robot import Robot
 
 Weights = dict[str, str]
-"""Value of a scope -> the value that is its weight so far."""
+"""Value of a scope -> the value that holds its weight so far."""
 Swept = tuple[Step, list[Step]]
-"""A step as its sweep needs it, and the steps of the sweep."""
+"""A step in the form that its sweep needs, and the steps of the sweep."""
 
 
 def weight_of(name: str) -> str:
-    """Return the name of the weight of a value. No value has it: names of values do not begin with this scope."""
+    """Return the name of the weight of a value. The prefix is reserved, so no other value has this name."""
     return f"weight.{name}"
 
 
@@ -108,9 +108,12 @@ def _moving(loop: Loop, names: set[str]) -> set[str]:
 
 
 class _Back:
-    """The sweep back through a program with unique names.
+    """The reverse sweep through a program with unique names.
 
-    robot: its name. model: the robot over whose links scans run. moving: values that depend on the inputs.
+    Args:
+        robot: Name of the robot.
+        model: The robot over whose links scans run.
+        moving: Values that depend on the inputs.
     """
 
     def __init__(self, robot: str, model: Robot | None, moving: set[str]) -> None:
@@ -136,8 +139,14 @@ class _Back:
         return f"{scope}.{name}.{self._count}"
 
     def sum(self, name: str, like: Port, terms: Sequence[str], reads: str) -> list[Step]:
-        """Return a graph that computes a sum of values of this shape by this name; without terms, zeros. reads: a value
-        that the graph reads then, so that it has a batch."""
+        """Return a graph that computes a sum of values under a name, or zeros without terms.
+
+        Args:
+            name: Name of the sum.
+            like: A port with the shape of the values.
+            terms: Names of the values.
+            reads: A value that the graph of zeros reads, from which it takes the batch size.
+        """
         recording = Recording("sum", self.robot)
         values = [recording.input(term, like.shape) for term in terms]
         if not values:
@@ -160,7 +169,9 @@ class _Back:
             if all(map(is_zero, products[port.name].flat)):
                 continue
             total = np.zeros(len(port.nodes)).astype(object)
-            first = [port.nodes.index(node) for node in dict.fromkeys(port.nodes)]  # one of each mirror image
+            first = [
+                port.nodes.index(node) for node in dict.fromkeys(port.nodes)
+            ]  # once for each pair of mirror images
             total[first] = products[port.name].reshape(-1)
             if port.name in weights:
                 total = total + recording.input(weights[port.name], port.shape).reshape(-1)
@@ -198,9 +209,13 @@ class _Back:
 
 
 class _LoopBack:
-    """The sweep back through a loop. seeds: weights of its outputs. weights: of values around it, so far.
+    """The reverse sweep through a loop.
 
-    came: carried input -> what it was in each iteration. after: carried input -> its weight in the iteration after.
+    Attributes:
+        seeds: Weights of its outputs.
+        weights: Weights of values around it so far.
+        came: Carried input -> the value that it had in each iteration.
+        after: Carried input -> its weight in the following iteration.
     """
 
     def __init__(self, back: _Back, loop: Loop, seeds: Weights, weights: Weights) -> None:
@@ -246,7 +261,7 @@ class _LoopBack:
         return forward, [*around, sweep_back, *self._given_back(kept, last)]
 
     def _begin(self) -> tuple[Weights, list[Step]]:
-        """The weights of an iteration's values before its sweep, and the steps that add them up."""
+        """Return the weights of an iteration's values before its sweep, and the steps that add them up."""
         loop, back, came = self.loop, self.back, self.came
         terms: dict[str, list[str]] = {}
         for value, name in loop.carry.items():
@@ -280,14 +295,14 @@ class _LoopBack:
         return carry | {own[name]: total for name, total in self.totals.items() if own[name] != total}
 
     def _zeros_around(self, carried: set[str]) -> list[Step]:
-        """Weights of zero that the sweep begins with."""
+        """Return the steps that create the zero weights with which the sweep begins."""
         begun = [(name, self.after[name]) for name in self.came]
         begun += [(name, self.totals[name]) for name in self.constants if name not in self.weights]
         zeros = [self.back.sum(total, self.ports[name], [], name) for name, total in begun if total in carried]
         return [step for steps in zeros for step in steps]
 
     def _given_back(self, kept: Weights, last: Weights) -> Iterable[Step]:
-        """Adds what the sweep computes to the weights around it."""
+        """Return the steps that add the sweep's results to the weights around it."""
         whole = {port.name: port for port in self.loop.reads}
         for name, weight in (kept | last).items():
             if name not in self.weights or name in self.constants:
@@ -307,4 +322,6 @@ VJP: Mapping[str, Callable[[_Back, Any, Weights], Swept]] = table(
         SCAN: _Back.scan,
     },
 )
-"""The sweep back through each kind of step. It moves the weights of outputs to the values that the step reads."""
+"""For each kind of step, the function that builds its reverse sweep, from weights of outputs to weights of
+inputs.
+"""
