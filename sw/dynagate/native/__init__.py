@@ -1,1 +1,1 @@
-"""The graph as C: vectors over the batch, compiled on first use and called with numpy arrays."""
+"""Graphs and loops as C and CUDA: source text, compilation on first use, and calls with numpy arrays."""

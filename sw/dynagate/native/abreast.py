@@ -1,8 +1,8 @@
-"""Run iterations of a loop in the lanes of vectors, which one sample would leave empty.
+"""Run several iterations of an inner loop in the vector lanes that a single sample would leave empty.
 
-The first graphs of a body may read nothing that an iteration hands to the next: a solver linearizes each knot by
-itself. DG_LANES iterations of these are computed at once, by the functions that else compute as many samples. The rest
-of the body follows iteration by iteration.
+The first graphs of a body may not depend on carried values: a solver linearizes each knot independently. DG_LANES of
+these iterations are computed at once, by the functions that otherwise compute as many samples. The rest of the body
+runs one iteration after the other.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from dynagate.graph.graph import Port
 from dynagate.graph.loop import Count, Loop
 
 WORTH = 4
-"""Operations for each number that goes into lanes or out of them, above which iterations run in lanes."""
+"""Operations for each number that is moved into or out of lanes, above which iterations run in lanes."""
 LANES = "lanes"
-"""The array of vectors that they read and write, each value where it is in the array of an iteration's values."""
+"""Name of the array of vectors that the lanes read and write, with the layout of the array of an iteration's
+values.
+"""
 
 Places = Mapping[str, int]
 
 
 def first_graphs(loop: Loop) -> tuple[Graph, ...]:
-    """The graphs with which each iteration of a loop begins, and whose iterations may run in lanes; () if that is not
-    worth its way."""
+    """Return the first graphs of a loop's body if their iterations may run in lanes; () if that does not pay."""
     if not isinstance(loop.stop, Count) or loop.stop.iterations is None:
         return ()
     carried, first = set(loop.carry.values()), list[Graph]()
@@ -40,7 +41,9 @@ def first_graphs(loop: Loop) -> tuple[Graph, ...]:
 
 
 def taken_in(loop: Loop, first: Sequence[Graph]) -> tuple[dict[str, int], dict[str, int]]:
-    """Sizes of what the first graphs take of each iteration, and of all iterations."""
+    """Return the sizes of the first graphs' inputs by name: those with a value per iteration, and the
+    constant ones.
+    """
     computed = {port.name for graph in first for port in graph.outputs}
     sizes = {port.name: len(port.nodes) for graph in first for port in graph.inputs if port.name not in computed}
     return (
@@ -57,8 +60,13 @@ def handed_on(loop: Loop, first: Sequence[Graph]) -> list[Port]:
 
 
 class Abreast:
-    """The statements of the first graphs of a loop within a loop. at, starts: places as of a `Scope`. calls: of each
-    graph, on the single numbers `v` and on the vectors LANES."""
+    """The statements for the first graphs of an inner loop whose iterations run in lanes.
+
+    Args:
+        at: Value -> its position in the array of an iteration's values.
+        starts: Per-iteration input -> its position in the array of the loop around.
+        calls: For each graph, its call on the numbers `v` and on the vectors LANES.
+    """
 
     def __init__(
         self, loop: Loop, first: Sequence[Graph], at: Places, starts: Places, calls: Sequence[tuple[str, str]]
@@ -70,7 +78,7 @@ class Abreast:
         self.each, self.constant = taken_in(loop, first)
 
     def begin(self) -> Iterator[str]:
-        """Before the first iteration: no lane has one."""
+        """Yield the statements before the first iteration, when no lane holds an iteration."""
         size = sum(len(port.nodes) for port in self.results)
         yield f"static _Thread_local real abreast[{max(size, 1)} * DG_LANES];"
         yield "long first = -DG_LANES;"

@@ -1,4 +1,8 @@
-"""How kernels want arrays to lie in memory."""
+"""Layouts of arrays in memory: checks, new arrays and conversions.
+
+"rows" is an array of structures, with the batch as the first axis. "planes" is a structure of arrays, with the batch
+innermost in memory.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +33,14 @@ class NamedArray(Protocol):
 
 def address(array: npt.NDArray[Any]) -> int:
     """Return the address of an array."""
-    try:  # three times as fast as below
+    try:  # three times faster than the code below
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError):  # read-only, empty or not in rows
         return array.ctypes.data
 
 
 def check(dtype: np.dtype[Any], layout: str) -> None:
-    """Raises ValueError: a dtype but float32 and float64, or no layout."""
+    """Raise ArgumentError unless the dtype is float32 or float64 and the layout is known."""
     check_number_type(dtype)
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise ArgumentError(f"layout '{layout}'; expected {' or '.join(LAYOUTS)}")
@@ -45,8 +49,15 @@ def check(dtype: np.dtype[Any], layout: str) -> None:
 def new_arrays(
     ports: Sequence[NamedArray], dtype: np.dtype[Any], layout: str, batch: int, stride: int = 0
 ) -> dict[str, npt.NDArray[Any]]:
-    """Zeros (batch, *shape) by name, in a layout, each beginning on a cache line. stride: from one plane to the next;
-    0 for the batch."""
+    """Return zeros (batch, *shape) by name in a layout, each array aligned to a cache line.
+
+    Args:
+        ports: Names and shapes.
+        dtype: Number type.
+        layout: "rows" or "planes".
+        batch: Number of samples.
+        stride: Numbers from one plane to the next; 0 for the batch.
+    """
     arrays = {}
     for port in ports:
         shape = (*port.shape, stride or batch) if layout == "planes" else (batch, *port.shape)
@@ -59,14 +70,18 @@ def new_arrays(
 
 
 def good_stride(batch: int, dtype: np.dtype[Any]) -> int:
-    """From one plane to the next: an odd number of cache lines, which spreads planes over all of a cache, where those
-    of 1024 samples would compete for a few places. The entries of a single sample are adjacent."""
+    """Return the number of elements from one plane to the next: an odd number of cache lines, or 1 for a single sample.
+
+    An odd number spreads planes over the whole cache. Planes of 1024 samples would compete for a few cache sets.
+    """
     lines = -(-batch * dtype.itemsize // CACHE_LINE) | 1
     return 1 if batch == 1 else lines * CACHE_LINE // dtype.itemsize
 
 
 def stride_of(array: npt.NDArray[Any]) -> int | None:
-    """Numbers from one plane of an array (batch, ...) to the next; 0: there is only one plane; None: not planes."""
+    """Return the number of elements between planes of an array (batch, ...); 0 for a single plane, None for another
+    layout.
+    """
     batch, size = len(array), array.itemsize
     if batch > 1 and array.strides[0] != size:
         return None
@@ -83,13 +98,13 @@ def stride_of(array: npt.NDArray[Any]) -> int | None:
 
 
 def lies(array: npt.NDArray[Any], layout: str) -> bool:
-    """Whether an array (batch, ...) lies in memory as a layout says, without gaps."""
+    """Return whether an array (batch, ...) has a layout in memory without gaps."""
     whole = array.transpose(*range(1, array.ndim), 0) if layout == "planes" else array
     return whole.flags.c_contiguous
 
 
 def laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any], layout: str) -> npt.NDArray[Any]:
-    """An array (batch, ...) in a dtype and layout without gaps, itself if it is so."""
+    """Return an array (batch, ...) in a dtype and a layout without gaps, without a copy if it already is."""
     array = of_type(array, dtype)
     if lies(array, layout):
         return array
@@ -99,7 +114,9 @@ def laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any], layout: str) -> npt.
 
 
 def in_planes(ports: Sequence[NamedArray], arrays: Sequence[npt.NDArray[Any]]) -> tuple[list[npt.NDArray[Any]], int]:
-    """Arrays (batch, ...) of one dtype as planes, and the stride of all of them; themselves if they lie so already."""
+    """Return arrays (batch, ...) of one dtype as planes and their common stride, without copies if they
+    already are.
+    """
     batch, dtype = len(arrays[0]), arrays[0].dtype
     measured = [stride_of(array) for array in arrays]
     strides = set(measured) - {0}

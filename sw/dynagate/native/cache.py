@@ -1,7 +1,7 @@
-"""Folders of the user's cache with what was compiled: the user's own, complete, put in place at once.
+"""The cache of compiled libraries in the user's home: private folders that are complete when they appear.
 
-A library runs as part of this process, so it is loaded from nowhere else. A checksum next to it shows whether a full
-disk or a kill cut it short. Owner and mode show whether another user can have put it there.
+A library runs inside this process, so it is loaded only from such a folder. A checksum next to it reveals a file that a
+full disk or a killed process cut short. Owner and mode reveal whether another user could have written it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from dynagate.base.storage import DAY, SCRATCH, is_left, is_marked, mark, scratc
 
 CACHE_VARIABLE = "DYNAGATE_CACHE"
 CHECKSUM = "sha256"
-"""The file in a kept folder with the checksum of all others."""
+"""Name of the file in a cached folder with the checksum of all other files."""
 
 MAKER = ".maker"
-"""The suffix of the file in a scratch folder that the process which made the folder locks."""
+"""Suffix of a scratch folder's lock file, which the process that fills the folder holds."""
 
 UNUSED_DAYS = 60
-"""Days after which an unused entry is removed; the check runs when something else is compiled."""
+"""Days after which an unused entry is removed. The check runs when something else is compiled."""
 
 SETTLED = 2_000_000_000
-"""Nanoseconds after which another change of a file has another time: file systems round times to up to 2 s."""
+"""Nanoseconds after which a further change of a file has another time; file systems round times to up to 2 s."""
 
 FileState = tuple[str, int, int, int, int, int]
 _verified: dict[Path, frozenset[FileState]] = {}
@@ -45,7 +45,7 @@ OWN = f"expected one that only you can write: remove it, or set {CACHE_VARIABLE}
 
 
 def cache_folder() -> Path:
-    """$DYNAGATE_CACHE, or dynagate in the user's cache folder."""
+    """Return $DYNAGATE_CACHE, or dynagate in the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(os.environ.get(CACHE_VARIABLE) or Path(base) / "dynagate").absolute()
 
@@ -53,10 +53,18 @@ def cache_folder() -> Path:
 def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Error]) -> Path:
     """`target`, a folder of a cache, made again unless it is there complete.
 
-    make: called with a scratch folder and the folder to fill. A second process that needs the same folder meanwhile
-    waits for the first one.
-    Raises `failure`: the cache cannot be written; it, the folder or a file in it belongs to another user, or others may
-    write it.
+    A second process that needs the same folder meanwhile waits for the first one.
+
+    Args:
+        target: The folder.
+        make: Receives a scratch folder and the folder to fill.
+        failure: Error to raise.
+
+    Returns:
+        `target`.
+
+    Raises:
+        failure: The cache cannot be written, belongs to another user, or others may write to it.
     """
     complete = _is_complete(target, failure)
     if not complete:
@@ -64,7 +72,7 @@ def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Error])
         _wait_for_makers(target)
         complete = _is_complete(target, failure)
     if complete:
-        with suppress(OSError):  # a cache that can only be read does as well
+        with suppress(OSError):  # a read-only cache works too
             os.utime(target)
         return target
     with scratch(target.parent, failure, target.name, ADVICE) as place, _as_maker(place, target):
@@ -77,7 +85,7 @@ def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Error])
         (product / CHECKSUM).write_text(_checksum(product, target.name))
         for path in product.rglob("*"):
             path.chmod(0o700)  # whatever the umask is
-        if not _is_complete(target, failure):  # else another process was faster
+        if not _is_complete(target, failure):  # another process may have been faster
             _replace(target, product, place / "damaged")
     return target
 
@@ -176,15 +184,16 @@ def _replace(target: Path, product: Path, aside: Path) -> None:
 
 
 def entries(cache: Path) -> list[Path]:
-    """Return the entries of this package in a cache: marked folders, and scratch folders of killed processes. Links,
-    other files and files of other users are not returned.
+    """Return the entries of this package in a cache: marked folders, and scratch folders of killed processes.
+
+    Links, other files and files of other users are not returned.
     """
     own = [path for path in cache.iterdir() if is_marked(path)] if cache.is_dir() else []
     return sorted(path for path in own if is_left(path) or not path.name.startswith(SCRATCH))
 
 
 def size_of(folder: Path) -> int:
-    """Bytes in the files of a folder; a file that another process removes meanwhile counts nothing."""
+    """Return the number of bytes in a folder's files, without files that another process removes meanwhile."""
     size = 0
     for path in folder.rglob("*"):
         with suppress(FileNotFoundError):

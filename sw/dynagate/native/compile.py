@@ -1,4 +1,4 @@
-"""C source -> a shared library, by the system's compiler, in a cache under the hash of all that it is made of."""
+"""Compile C, C++ or CUDA source to a shared library, cached under a hash of everything that determines it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ C_FLAGS = (
     "-shared",
 )
 NATIVE = ("-march=native", "-mcpu=native")
-"""Flags for this machine's processor: the first one that the compiler knows. Clang on ARM may know the second only."""
+"""Flags for this machine's processor, of which the first that the compiler accepts is used.
+Clang on ARM may accept only the second.
+"""
 CARDS = (80, 89, 90)
 NVCC_FLAGS = (
     "-O3",
@@ -43,18 +45,18 @@ NVCC_FLAGS = (
 
 @dataclass(frozen=True)
 class Compiler:
-    """How a source becomes a shared library.
-
-    find: the compiler's path, or raises CompileError. suffix: of the file that is compiled. native: compile for the
-    processor of this machine. optional: flags that only make compiling faster; those that the compiler does not know
-    are left out.
-    """
+    """How a source becomes a shared library."""
 
     find: Callable[[], str]
+    """Returns the compiler's path or raises CompileError."""
     flags: tuple[str, ...]
+    """Flags of every compilation."""
     suffix: str
+    """Suffix of the file that is compiled."""
     native: bool = False
+    """Whether to compile for the processor of this machine."""
     optional: tuple[str, ...] = ()
+    """Flags that only make compilation faster; the ones that the compiler does not accept are left out."""
 
 
 class CompileError(Error, RuntimeError):
@@ -62,17 +64,17 @@ class CompileError(Error, RuntimeError):
 
 
 def compiler() -> str:
-    """The C compiler's path: $CC, or cc. Raises CompileError."""
+    """Return the path of the C compiler: $CC, or cc. Raise CompileError if there is none."""
     return _program("CC", "cc", "C", "GCC or Clang")
 
 
 def cxx() -> str:
-    """The C++ compiler's path: $CXX, or g++. Raises CompileError."""
+    """Return the path of the C++ compiler: $CXX, or g++. Raise CompileError if there is none."""
     return _program("CXX", "g++", "C++", "GCC or Clang")
 
 
 def nvcc() -> str:
-    """CUDA's compiler: $NVCC, or nvcc. Raises CompileError."""
+    """Return the path of CUDA's compiler: $NVCC, or nvcc. Raise CompileError if there is none."""
     return _program("NVCC", "nvcc", "CUDA", "nvcc")
 
 
@@ -87,23 +89,32 @@ def _program(variable: str, usual: str, language: str, expected: str) -> str:
 
 
 CSELIB = "--param=max-cselib-memory-locations=20"
-"""GCC compares each store in a long block with the last 500 memory locations by default."""
+"""Flag that limits how many earlier memory locations GCC compares each store with, 500 by default."""
 C = Compiler(compiler, C_FLAGS, ".c", native=True)
 LOOPS = replace(C, optional=("-fno-tree-pre", "-fno-gcse", "-fno-thread-jumps", CSELIB))
-"""For rollouts and solvers. The optimizations left out take a fifth of the time of compilation and gain no speed."""
+"""Compiler for rollouts and solvers. The omitted optimizations take a fifth of the compile time and gain
+no speed.
+"""
 STRAIGHT = replace(
     C,
     flags=(*C.flags, "-O1"),
     optional=("-fexpensive-optimizations", "-fno-thread-jumps", CSELIB),
 )
-"""For functions without loops, which it makes as fast as -O2 does, in half of the time."""
+"""Compiler for functions without loops, which become as fast as with -O2 in half the compile time."""
 CUDA = Compiler(nvcc, NVCC_FLAGS, ".cu")
 
 
 def library(source: CSource, *, double: bool, folder: Path | None = None, toolchain: Compiler = C) -> Path:
-    """The shared library of a source, compiled for this machine unless the cache holds it.
+    """Return the shared library of a source, compiled for this machine unless the cache holds it.
 
-    folder: a cache, the user's unless given. Raises CompileError.
+    Args:
+        source: The source.
+        double: Whether numbers are float64.
+        folder: Folder of the cache; None for the user's.
+        toolchain: The compiler and its flags.
+
+    Raises:
+        CompileError: There is no compiler, it fails, or the cache cannot be used.
     """
     program, flags = toolchain.find(), toolchain.flags
     precision = ["-DDYNAGATE_DOUBLE"] if double else []
@@ -152,7 +163,7 @@ double dynagate_trial(double x) {
 }
 DG_END
 """
-"""A function of vectors, which `tried` compiles: of 0.5 it is 2.0."""
+"""A vectorized function that `tried` compiles; it returns 2.0 for 0.5."""
 
 
 @cache

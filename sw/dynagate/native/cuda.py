@@ -1,5 +1,8 @@
-"""Graph -> CUDA source: a thread per sample, in registers, or in segments with local memory between them where that is
-too much for the compiler. The same text compiles as host code, for checks."""
+"""Generate CUDA source for a graph, with one thread for each sample.
+
+A sample's values are in registers. A graph that is too large for the compiler is cut into segments with local memory
+between them. The same text compiles as host code, for checks without a GPU.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +26,29 @@ HOST_SIDE = "dynagate_cuda.h"
 
 LANES = 32
 THREADS = 64
-"""In a block: two warps, for the shared memory that each needs."""
+"""Threads of a block: two warps, each of which needs shared memory."""
 
 SHARED_BYTES = 96 * 2**10
-"""Largest shared memory of a block: the smallest amount among the cards in use."""
+"""Largest shared memory of a block, in bytes: the smallest amount among the supported cards."""
 
 MOST_OPERATIONS = 8000
-"""In one piece: the compiler takes 3 s for iiwa14's 3,000, and more than four minutes for Atlas' 40,000."""
+"""Largest number of operations of a graph in one piece.
+
+The compiler takes 3 s for the 3,000 of iiwa14, and more than four minutes for the 40,000 of Atlas.
+"""
 
 MOST_DOUBLES = 370
-"""Largest number of float64 values that a graph in one piece may need at once. Beyond it nvcc 13 may assign only 32
-registers: inverse dynamics of a humanoid with 29 joints then took two to four times as long as in segments."""
+"""Largest number of float64 values that a graph in one piece may hold at once.
+
+Above it nvcc 13 may assign only 32 registers: inverse dynamics of a humanoid with 29 joints then took two to four times
+as long as in segments.
+"""
 
 SEGMENT_OPERATIONS = 1000
-"""Operations of a segment in float32; half as many in float64, whose values take two registers each."""
+"""Operations of a segment in float32. In float64 it is half as many, since each value takes two registers."""
 
 REGISTERS = 220
-"""Values kept at once in a segment in float32, in addition to those that the compiler needs for itself; half as many in
-float64."""
+"""Values held at once in a segment in float32, besides the compiler's own; half as many in float64."""
 
 LAUNCH = """#ifdef __CUDACC__
 #define LAUNCH(kernel, threads, shared, ...) \\
@@ -57,22 +65,22 @@ SEGMENT_PLACES = """#define ARGUMENTS real *restrict m
 #define OUTPUT(p, j, slot) m[slot]"""
 
 MOSTLY = 0.5
-"""Fraction of an output's entries: if more than this may be nonzero, the whole row including zeros passes through
-shared memory.
-"""
+"""Share of an output's entries above which the complete row, including zeros, goes through shared memory."""
 
 
 @dataclass(frozen=True)
 class Staged:
-    """Rows of an output in shared memory.
-
-    at: place of each entry in a sample's row, `ZERO` for entries that are always zero and not stored; None if the row
-    has the layout of the output. pitch: from one sample's row to the next.
-    """
+    """The rows of an output in shared memory."""
 
     size: int
+    """Number of entries of the output."""
     at: tuple[int, ...] | None
+    """Position of each entry in a sample's row, `ZERO` for entries that are always zero and not stored; None if the row
+    has
+    the layout of the output.
+    """
     pitch: int
+    """Numbers from the row of one sample to the next."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ class Staging:
 
 
 def staging(graph: Graph, *, double: bool) -> Staging:
-    """How the rows of a graph's outputs pass through shared memory."""
+    """Return how the rows of a graph's outputs go through shared memory."""
     outputs = []
     for port in graph.outputs:
         used = [not graph.nodes[i].is_zero for i in port.nodes]
@@ -96,28 +104,35 @@ def staging(graph: Graph, *, double: bool) -> Staging:
         else:
             before = accumulate(used, initial=0)
             at = tuple(k if u else ZERO for k, u in zip(before, used, strict=False))
-            outputs.append(Staged(size, at, count | 1))  # odd: lanes are then in different banks
+            outputs.append(Staged(size, at, count | 1))  # odd, so that lanes are in different banks
     warp = LANES * (8 if double else 4) * sum(output.pitch for output in outputs)
     warps = min(THREADS // LANES, SHARED_BYTES // warp)
     return Staging(tuple(outputs), warps * LANES)
 
 
 def emit_cuda(graph: Graph, *, double: bool = False, packing: Packing | None = None) -> str:
-    """One file with `NAME_sample`, the mathematics of a sample, and two kernels that run it for a batch.
+    """Generate a file with the mathematics of a sample, `NAME_sample`, and two kernels that run it for a batch.
 
-    NAME(inputs..., outputs..., batch): arrays (batch, ...) in row-major order, blocks of NAME_THREADS threads with
-    NAME_SHARED bytes of dynamic shared memory. NAME_planes(the same): arrays with the batch as the last axis, which the
-    threads of a warp read and write adjacent entries, no shared memory; entries of outputs that are always zero are not
-    written. Compiled by nvcc or NVRTC these are kernels; by a C++ compiler they are loops over the batch with the same
-    arguments, so that their numbers can be checked without a GPU. packing: where the entries of the graph's outputs
-    are, if they are packed, for tables in the file.
+    NAME(inputs..., outputs..., batch) takes arrays (batch, ...) in row-major order. It needs blocks of NAME_THREADS
+    threads
+    with NAME_SHARED bytes of dynamic shared memory. NAME_planes has the same arguments, with the batch as the last axis
+    of
+    the arrays: the threads of a warp access adjacent entries, and no shared memory is needed. It does not write entries
+    that are always zero. nvcc or NVRTC compile these as kernels. A C++ compiler compiles them as loops over the batch
+    with
+    the same arguments, so that their numbers can be checked without a GPU.
+
+    Args:
+        graph: The graph.
+        double: Whether numbers are float64, else float32.
+        packing: Positions of the entries of packed outputs, for tables in the file.
     """
     sample = _Sample(graph, kernel_name(graph), double)
     return stamped(graph, "\n".join(sample.lines(packing or {}))) + "\n"
 
 
 def cuda_source(graph: Graph, *, double: bool = False) -> CSource:
-    """The kernels with their host side, `dynagate_cuda.h`, as one library."""
+    """Return the kernels of a graph together with their host code, `dynagate_cuda.h`, as one library."""
     name = kernel_name(graph)
     arguments = host_arguments(len(graph.inputs), len(graph.outputs), "batch")
     host = [
@@ -147,8 +162,17 @@ def host_arguments(inputs: int, outputs: int, *more: str) -> str:
 def with_host_side(
     name: str, text: str, sizes: Sequence[int], every: Sequence[int], inputs: int, host: Sequence[str]
 ) -> CSource:
-    """The source of a library. sizes, every: entries of each port, and in how many iterations of a loop it has as many
-    again (0: it has them once); inputs first, this many. host: `prepare` and `launch`."""
+    """Return the source of a library: kernels, and the host code that launches them.
+
+    Args:
+        name: Name of the kernels.
+        text: Text of the kernels.
+        sizes: Number of entries of each port, inputs first.
+        every: For each port, the number of loop iterations for which it has one set of entries; 0 for one set in
+            all.
+        inputs: Number of inputs.
+        host: Text of `prepare` and `launch`.
+    """
     lines = [
         "",
         "#include <cuda_runtime.h>",
@@ -165,7 +189,7 @@ def with_host_side(
 
 
 class CudaText(GraphText):
-    """A graph as the statements of a thread, which has a sample. double: whether its values are float64."""
+    """A graph as the statements of one thread, which computes one sample, in float64 if `double`."""
 
     def __init__(self, graph: Graph, name: str, double: bool) -> None:
         super().__init__(graph, name)
@@ -191,7 +215,9 @@ class CudaText(GraphText):
         return self._calls(self.cut) if self.cut else self._statements()
 
     def _calls(self, steps: KernelProgram) -> Iterator[str]:
-        """A sample by segments: inputs, sines and cosines into its slots, outputs from there."""
+        """Yield a sample as calls of segments: inputs, sines and cosines go into slots, and outputs come
+        from slots.
+        """
         yield f"    real m[{steps.slots}];\n    m[0] = 0;"
         yield from (f"    m[{steps.slot[i]}] = {place};" for i, place in self.sources.items())
         for a, results in self.angles.items():
@@ -202,8 +228,11 @@ class CudaText(GraphText):
             yield from (f"    {target} = m[{steps.slot[i]}];" for target in targets)
 
     def _statements(self) -> Iterator[str]:
-        """A sample in registers. Inputs are read where they are first needed, outputs written as soon as they are
-        known: short lives."""
+        """Yield the statements of a sample in registers.
+
+        Inputs are read where they are first needed, and outputs are written as soon as they are known, so values live
+        briefly.
+        """
         graph, places, written = self.graph, self.sources, self.targets
         read: set[int] = set()
         angles: set[int] = set()
@@ -259,7 +288,7 @@ class _Sample(CudaText):
             yield SEGMENT_PLACES
         yield from self.segment_text()
         yield f"SAMPLE void {name}_sample({arguments}, long entry, bool staged) {{"
-        whole = {p for p, own in enumerate(staged.outputs) if own.at is None}  # rows that lie whole in shared memory
+        whole = {p for p, own in enumerate(staged.outputs) if own.at is None}  # complete rows in shared memory
         yield from (f"    if (staged) out{p}[{j}] = 0;" for p, j in self.zeros if p in whole)
         yield from self.body()
         yield "}\n"
@@ -284,14 +313,14 @@ def most_at_once(graph: Graph) -> int:
 
 
 def head(double: bool) -> Iterator[str]:
-    """Yield the first lines of a file: the type of its numbers, and what all files share."""
+    """Yield the first lines of a file: the number type, and the text that all files share."""
     yield f"typedef {'double' if double else 'float'} real;"
     yield "#define NUMBER real"
     yield in_one_text(SHARED)
 
 
 def each(name: str, kernel: str, arguments: str, call: str) -> Iterator[str]:
-    """A kernel of samples that have nothing to do with each other."""
+    """Yield a kernel in which each thread computes one sample."""
     yield "#ifdef __CUDACC__"
     bounds = f"__launch_bounds__({name}_THREADS)"
     yield f'extern "C" __global__ void {bounds} {kernel}({arguments}, long batch) {{'
@@ -302,7 +331,7 @@ def each(name: str, kernel: str, arguments: str, call: str) -> Iterator[str]:
 
 
 def _staged(name: str, staging: Staging, arguments: str, inputs: list[str]) -> Iterator[str]:
-    """The kernel whose warps gather their results in shared memory and write them row after row."""
+    """Yield the kernel whose warps collect their results in shared memory and write them row by row."""
     numbers = LANES * sum(output.pitch for output in staging.outputs)
     yield f"#define {name}_SHARED ({staging.threads // LANES} * {numbers} * (int)sizeof(real))\n"
     stores, own, offset = [], [], 0

@@ -1,7 +1,7 @@
-"""CUDA of a loop: a thread per sample, which computes all iterations; the state stays in its registers.
+"""Generate CUDA source for a loop, with one thread for each sample and the state in its registers.
 
-A value that is only given for every iteration goes from the step that computes it to memory, without a place among the
-values of the iteration. The same text compiles as host code, for checks.
+A value that is only an output of every iteration goes directly from the step that computes it to memory. The same text
+compiles as host code, for checks without a GPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dynagate.native.source import CSource, kernel_name, stamped
 ONE = "dynagate_loop_one.h"
 
 THREADS = 32
-"""In a block: a warp, so that a few thousand trajectories reach all multiprocessors."""
+"""Threads of a block: one warp, so that a few thousand trajectories reach all multiprocessors."""
 
 
 class _Step(CudaText):
@@ -62,11 +62,11 @@ class _Thread(LoopText):
 
 
 CUDA = _Thread.emits = table("native.cuda_loop.CUDA", {**COMMON, GRAPH: in_lines(_Thread.computed)})
-"""The CUDA text of each kind of step."""
+"""For each kind of step, its CUDA text."""
 
 
 def _direct(loop: Loop) -> Iterator[str]:
-    """Values that one graph computes and that nothing reads but their output."""
+    """Yield the values that one graph computes and that only their output reads."""
     if isinstance(loop.stop, Until) or loop.every > 1:
         return
     computed = [(port.name, step.as_graph is not None) for step in loop.steps for port in step.outputs]
@@ -77,17 +77,21 @@ def _direct(loop: Loop) -> Iterator[str]:
 
 
 def emit_cuda_loop(loop: Loop, *, double: bool = False) -> str:
-    """One file with `NAME_sample`, all iterations of a sample, and a kernel that runs it for a batch.
+    """Generate a file with all iterations of a sample, `NAME_sample`, and a kernel that runs it for a batch.
 
-    NAME(inputs..., outputs..., iterations, batch): arrays (batch, ...) in row-major order, blocks of NAME_THREADS
-    threads. iterations: of a loop that counts by its inputs; others have their own. Compiled by nvcc this is a kernel;
-    by a C++ compiler it is a loop over the batch with the same arguments.
+    NAME(inputs..., outputs..., iterations, batch) takes arrays (batch, ...) in row-major order and needs blocks of
+    NAME_THREADS threads. A loop that states its number of iterations ignores the argument. A C++ compiler compiles the
+    kernel as a loop over the batch with the same arguments.
+
+    Args:
+        loop: The loop.
+        double: Whether numbers are float64, else float32.
     """
     return stamped(loop, "\n".join(_lines(loop, kernel_name(loop), double))) + "\n"
 
 
 def cuda_loop_source(loop: Loop, *, double: bool = False) -> CSource:
-    """The kernel with its host side, `dynagate_cuda.h`, as one library."""
+    """Return the kernel of a loop together with its host code, `dynagate_cuda.h`, as one library."""
     name = kernel_name(loop)
     arguments = cuda.host_arguments(len(loop.inputs), len(loop.outputs), "iterations", "batch")
     host = [

@@ -19,16 +19,19 @@ from dynagate.native.source import PRECISIONS, CSource, constants, kernel_name, 
 from dynagate.native.watched import watched
 
 SEGMENT_OPERATIONS = 2000
-"""Approximate number of arithmetic instructions in a segment: some 24 kB of code."""
+"""Approximate number of arithmetic instructions in a segment, which is about 24 kB of code."""
 
 REGISTERS = 28
-"""Values in registers at a time. Of the 32 vector registers of AVX-512 and NEON, some remain for constants and fused
-products."""
+"""Values held in registers at a time. Of the 32 vector registers of AVX-512 and NEON, some remain for constants and
+products.
+"""
 
 BLOCK = 6
 BLOCK_BYTES = 512 * 2**10
-"""Most vectors in a block, which pass a segment together, and most bytes of their values: half of a second-level
-cache."""
+"""Largest number of vectors in a block that passes a segment together, and largest size of their values in bytes: half
+of
+a second-level cache.
+"""
 
 CONTRACT = """\
  * Computes rows begin to end - 1. Entries of outputs that are always zero may be left unwritten, so clear
@@ -43,15 +46,21 @@ PLANES = """
 """Comments of the header: the contract of functions over rows, and the arrays of functions over planes."""
 
 WINDOW_COST = {8: 24, 4: 16, 2: 16, 1: 16}
-"""Entries of an output that are transposed together -> instructions for it with AVX-512: the larger number of shuffles
-and stores."""
+"""Width of a window of output entries that are transposed together -> its cost in AVX-512 instructions, shuffles or
+stores, whichever are more.
+"""
 
 
 def emit(graph: Graph, packing: Packing | None = None) -> CSource:
-    """The C files of a graph: header, segments, driver with its tables, and the files that all kernels share.
+    """Generate the C files of a graph: header, segments, driver with its tables, and the files that all kernels share.
 
-    packing: the positions of the entries of packed outputs, for the header's tables. Without, the texts that were
-    emitted last are kept: a function that is opened in another dtype or layout has the same.
+    The latest results without packing are cached, since a function that is opened in another dtype or layout has the
+    same
+    text.
+
+    Args:
+        graph: The graph.
+        packing: Positions of the entries of packed outputs, for tables in the header.
     """
     if packing is not None:
         return _emitted(graph, packing)
@@ -84,9 +93,9 @@ class _Kernel(GraphText):
         }
 
     def _header(self, packing: Packing) -> Iterator[str]:
-        """The header for callers: the functions and their arguments."""
+        """Yield the header for callers: the functions and their arguments."""
         name, graph = self.name, self.graph
-        guard = f"{name}_H"  # robots ARM and arm have headers of their own
+        guard = f"{name}_H"  # robots ARM and arm have different headers
         yield from (f"#ifndef {guard}", f"#define {guard}", "#ifdef __cplusplus", 'extern "C" {', "#endif", "")
         yield "/* Arrays in row-major order, without gaps:"
         for kind, side in (("inputs", graph.inputs), ("outputs", graph.outputs)):
@@ -100,13 +109,13 @@ class _Kernel(GraphText):
         yield from ("", *where_tables(name, packing), "#ifdef __cplusplus", "}", "#endif", "#endif", "")
 
     def _declared(self, kind: str, *more: str) -> Iterator[str]:
-        """A function in both precisions. more: its arguments after the arrays."""
+        """Yield a declaration in both precisions; `more` are the arguments after the arrays."""
         for real, suffix in PRECISIONS:
             arguments = ", ".join([f"const {real} *const inputs[], {real} *const outputs[]", *more])
             yield f"int {self.name}{kind}_{suffix}({arguments});"
 
     def _driver(self) -> Iterator[str]:
-        """Macros and tables of slots, sizes and windows for the code that all kernels share."""
+        """Yield macros and tables of slots, sizes and windows for the code that all kernels share."""
         graph, name, slot = self.graph, self.name, self.program.slot
         uncomputed = [(p, j, i) for p, j, i in self.outputs if is_source(graph, i)]
         in_slots = {*self.watched, *(i for _, _, i in uncomputed)}
@@ -129,7 +138,7 @@ class _Kernel(GraphText):
         yield '\n#include "dynagate_rows.h"\n\nDG_END\n'
 
     def _of(self, op: str, angle: int) -> int:
-        """The slot of an angle's sine or cosine, 0 if it is not needed."""
+        """Return the slot of an angle's sine or cosine, 0 if it is not needed."""
         node = self.angles[angle].get(op)
         return 0 if node is None else self.program.slot[node]
 
@@ -165,7 +174,9 @@ class _Kernel(GraphText):
         }
 
     def _moves(self) -> Iterator[str]:
-        """How inputs come to their slots and outputs from them: by ports, and in windows of adjacent places."""
+        """Yield how inputs reach their slots and outputs leave them: port by port, and in windows of adjacent
+        entries.
+        """
         for move, together, side in (
             ("LOAD_INPUTS", "READ_INPUTS", self.graph.inputs),
             ("STORE_OUTPUTS", "WRITE_OUTPUTS", self.graph.outputs),
@@ -181,7 +192,7 @@ class _Kernel(GraphText):
             yield f"#define {together} {' '.join(f'WINDOW{window}' for window in windows)}"
 
     def _bodies(self) -> Iterator[str]:
-        """The segments of each kernel: over rows, planes, and for one sample."""
+        """Yield the segments of each kernel: for rows, for planes, and for a single sample."""
         segments = len(self.program.segments)
         kinds = {"rows": "vec", "one": "real", **({"planes": "vec"} if segments == 1 else {})}
         for kind, number in kinds.items():
@@ -194,10 +205,10 @@ class _Kernel(GraphText):
 
 
 def _windows(used: Sequence[bool]) -> list[tuple[int, int]]:
-    """(first entry, width) of the windows that cover all used entries of a row at the least cost.
+    """Return (first entry, width) of the windows that cover all used entries of a row at the least cost.
 
     Windows may overlap and contain unused entries. A window of eight may be wider than a row of five to seven entries,
-    which it reads whole.
+    which it reads completely.
     """
     size = len(used)
     if max(WINDOW_COST) // 2 < size < max(WINDOW_COST) and all(used):

@@ -1,4 +1,4 @@
-"""The operations in C and CUDA."""
+"""The table of operations in C and CUDA."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from dynagate.graph.ops import table
 
 @dataclass(frozen=True)
 class NativeOp:
-    """An operation in C.
-
-    text: the expression, {0}, {1} and {2} the operands, a constant last; that of a shift is 2**constant.
-    function: where C has no operator for it, its value for single numbers x, y and z, the operands, instead.
-    cycles: from operands to result on processors of the day; on others sums take longer, and are as right.
-    in_order: cycles that it takes a small processor in order, assumed: an instruction, and a load or store with it;
-    division and root wait for their result, and a sine is a function of some forty instructions.
-    infinity: what becomes of operands that are infinite. They remain infinite or turn into NaN ("stays"), become NaN
-    ("nan"), or may become a number, as 1 / infinity does ("lost"). NaN remains NaN in all of these. The
-    result may be that of another operand ("hidden").
-    single: the function of math.h that computes it for a double.
-    """
+    """An operation in C."""
 
     text: str = ""
+    """Expression with the operands {0}, {1} and {2}, a constant last. The constant of a shift is 2**exponent."""
     cycles: int = 4
+    """Typical cycles from operands to result, by which sums are arranged. Other processors are only slower."""
     infinity: Literal["stays", "nan", "lost", "hidden"] = "stays"
+    """Result for infinite operands: infinite or NaN ("stays"), NaN ("nan"), possibly a number, such as 1 / infinity
+    ("lost"),
+    or possibly another operand ("hidden"). NaN stays NaN in all of these but "hidden".
+    """
     function: str = ""
+    """Expression of the operands x, y and z for single numbers, if C has no operator."""
     in_order: int = 2
+    """Assumed cycles on a small in-order processor: an instruction with a load or store. Division and root wait for
+    their
+    result, and a sine is a function of about forty instructions.
+    """
     single: str = ""
+    """Function of math.h that computes it for a double."""
 
 
 NATIVE = table(
@@ -46,7 +47,7 @@ NATIVE = table(
         "shift": NativeOp("{0} * {1}"),
         "sin": NativeOp(
             "DG_CALL(sin, {0}, {0}, {0})", 0, "nan", in_order=40, single="sin"
-        ),  # those of inputs are computed before all else
+        ),  # sines and cosines of inputs are computed first
         "cos": NativeOp("DG_CALL(cos, {0}, {0}, {0})", 0, "nan", in_order=40, single="cos"),
         "exp": NativeOp("DG_CALL(exp, {0}, {0}, {0})", 40, "lost", in_order=40, single="exp"),
         "noise": NativeOp("DG_CALL(noise, {0}, {1}, {2})", 80, "lost", in_order=120),
@@ -62,7 +63,7 @@ NATIVE = table(
 
 
 def operation(op: str, operands: Sequence[str]) -> str:
-    """The operation on operands in C."""
+    """Return the C expression of an operation on operands."""
     row = NATIVE[op]
     if row.function:
         return f"DG_CALL({op}, {', '.join([*operands, *[operands[0]] * (3 - len(operands))])})"
@@ -70,6 +71,6 @@ def operation(op: str, operands: Sequence[str]) -> str:
 
 
 def functions(ops: Iterable[str]) -> list[str]:
-    """The definitions that these operations need before they are called."""
+    """Return the definitions of the functions that operations use."""
     used = set(ops)
     return [f"DG_FUNCTION({op}, {row.function})" for op, row in NATIVE.items() if op in used and row.function]

@@ -1,4 +1,4 @@
-"""Graphs and loops on a GPU, behind numpy arrays or arrays that are there already."""
+"""Run graphs and loops on a GPU, with numpy arrays or with arrays that are already on the GPU."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ DLPACK_CUDA = 2  # kDLCUDA
 
 TORCH = "torch"
 CUPY = "cupy"
-"""Whose arrays are known by their type: reading its attributes takes a tenth of the time that the interface takes."""
+"""Module whose arrays are recognized by type, since their attributes take ten times as long to read."""
 
 LEAST_PINNED = 2**18
-"""Bytes of a batch's results from which on the GPU writes them to where they belong: one copy per output then."""
+"""Size of a batch's results in bytes above which the GPU writes them directly to their place, with one copy per
+output.
+"""
 
 
 class GpuError(Error, RuntimeError):
@@ -39,7 +41,7 @@ class GpuError(Error, RuntimeError):
 
 
 def on_gpu(value: Any) -> bool:
-    """Whether an array lies in a GPU's memory: it has the CUDA array interface, or says so by DLPack."""
+    """Return whether an array is in GPU memory, by the CUDA array interface or DLPack."""
     if isinstance(value, np.ndarray):
         return False
     if _has_interface(value):
@@ -48,7 +50,7 @@ def on_gpu(value: Any) -> bool:
         return False
     try:
         return bool(value.__dlpack_device__()[0] == DLPACK_CUDA)
-    except RuntimeError:  # of a tensor inside torch.func.vmap, which lies nowhere
+    except RuntimeError:  # a tensor inside torch.func.vmap, which has no memory
         return False
 
 
@@ -57,29 +59,39 @@ def _has_interface(value: Any) -> bool:
 
 
 def has_driver() -> bool:
-    """Whether CUDA's driver is installed, without which nothing need be compiled."""
+    """Return whether CUDA's driver is installed."""
     return find_library("cuda") is not None
 
 
 @dataclass(frozen=True)
 class GpuText:
-    """Source for a GPU. inputs, outputs: ports in the shapes of one sample. iterations: iterations of a loop, 1 for a
-    graph. writes_all: whether every entry of the outputs is written, or only those that may be nonzero.
-    """
+    """Source for a GPU."""
 
     name: str
     source: CSource
     inputs: Sequence[NamedArray]
+    """Inputs in the shapes of one sample."""
     outputs: Sequence[NamedArray]
+    """Outputs in the shapes of one sample."""
     iterations: int
+    """Number of iterations of a loop; 1 for a graph."""
     writes_all: bool
+    """Whether it writes every entry of the outputs, or only those that may be nonzero."""
 
 
 class GpuProgram:
-    """CUDA text, compiled for the cards of `compile.CARDS` and newer, on one of them.
+    """CUDA source, compiled for the cards of `compile.CARDS` and newer ones, on one card.
 
-    layout: as of `kernel.Kernel`. device: the card's number. Raises ValueError: another dtype or layout; CompileError;
-    GpuError.
+    Args:
+        text: The source.
+        dtype: float32 or float64.
+        layout: "rows" or "planes", as in `kernel.Kernel`.
+        device: Number of the card.
+
+    Raises:
+        ArgumentError: The dtype or the layout is unknown.
+        CompileError: The source cannot be compiled.
+        GpuError: The card cannot be used.
     """
 
     def __init__(
@@ -122,10 +134,20 @@ class GpuProgram:
         self._expected: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
 
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Arrays in host memory, (batch, *shape) by name; outputs of the kernel's dtype, in its layout. They go through
-        pinned memory in chunks, copies concurrent with computation; outputs of `new_outputs` in rows are written by the
-        GPU itself. Raises ValueError or TypeError naming an array that does not fit; GpuError, after which outputs are
-        undefined."""
+        """Compute a batch in host memory.
+
+        The arrays go through pinned memory in chunks, so that copies and computation overlap. Outputs from
+        `new_outputs` in
+        rows are written by the GPU directly.
+
+        Args:
+            inputs: Name -> array (batch, *shape).
+            outputs: Name -> array (batch, *shape) of the program's dtype and layout.
+
+        Raises:
+            ArgumentError: An array does not fit.
+            GpuError: The card failed; the outputs are undefined.
+        """
         batch = len(inputs[self.text.inputs[0].name])
         arrays = []
         for port in self.text.inputs:
@@ -143,12 +165,15 @@ class GpuProgram:
         require(self._functions.dynagate_cuda_run(self._context, *pointers, batch, self._planes, direct))
 
     def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
-        """Zeros (batch, *shape) by name in the kernel's layout, to be filled."""
+        """Return zeros (batch, *shape) by name in the program's layout."""
         return new_arrays(self.text.inputs, self.dtype, self.layout, batch)
 
     def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
-        """Arrays (batch, *shape) by name in the kernel's layout, to be written: those that are large enough for it to
-        pay in pinned memory, which is used again when the last array in it is gone. Raises GpuError."""
+        """Return arrays (batch, *shape) by name in the program's layout.
+
+        Large arrays are in pinned memory, which is reused when the last array in it is gone. Raise GpuError if the card
+        fails.
+        """
         if self.layout == "planes" or batch * self._row_bytes < LEAST_PINNED:
             return new_arrays(self.text.outputs, self.dtype, self.layout, batch)
         return {port.name: self._pinned.new((batch, *port.shape), self.dtype) for port in self.text.outputs}
@@ -159,14 +184,24 @@ class GpuProgram:
         return memory.value or 0
 
     def launch(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None, stream: int = 0) -> dict[str, Any]:
-        """Arrays on the GPU, (*leading, *shape) each, by the CUDA array interface or DLPack, in the kernel's dtype and
-        layout: no copies.
+        """Compute arrays on the GPU without copies.
 
-        outputs: to be written, or None for new ones, PyTorch's if the inputs are, else CuPy's. stream: a cudaStream_t
-        as a number, on which the inputs are ready; it may be capturing a graph if outputs are given. If the CUDA
-        array interface of an array names another stream, the launch waits until that stream is done; otherwise it
-        comes back at once. In planes, entries that are always zero are not written. Raises ValueError or TypeError
-        naming an array that does not fit, and GpuError.
+        Args:
+            inputs: Name -> array (*leading, *shape) with the CUDA array interface or DLPack, in the program's dtype
+                and
+                layout.
+            outputs: Arrays to write; None for new ones, from PyTorch if the inputs are, else from CuPy.
+            stream: A cudaStream_t as a number, on which the inputs are ready. It may be capturing a CUDA graph if
+                outputs
+                are passed. If the interface of an array names another stream, the launch waits until that stream is
+                done.
+
+        Returns:
+            The outputs by name. In planes, entries that are always zero are not written.
+
+        Raises:
+            ArgumentError: An array does not fit.
+            GpuError: The card failed.
         """
         results, call = self.bound(inputs, outputs, stream)
         call()
@@ -175,9 +210,22 @@ class GpuProgram:
     def bound(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None, stream: int = 0
     ) -> tuple[dict[str, Any], Callable[[], None]]:
-        """The outputs of `launch`, and a function that launches on these arrays, again and again. The function keeps
-        the arrays alive; their memory must stay where it is. Raises the errors of `launch`; the function raises only
-        GpuError."""
+        """Bind arrays on the GPU for repeated launches.
+
+        The arrays must stay where they are; the function keeps them alive.
+
+        Args:
+            inputs: As in `launch`.
+            outputs: As in `launch`.
+            stream: As in `launch`.
+
+        Returns:
+            The outputs, and a function that launches once. It raises only GpuError.
+
+        Raises:
+            ArgumentError: An array does not fit.
+            GpuError: The card failed.
+        """
         values = [_viewed(inputs[port.name]) for port in self.text.inputs]
         arrays = [_GpuArray.of(value) for value in values]
         leading = arrays[0].shape[: len(arrays[0].shape) - len(self.text.inputs[0].shape)]
@@ -223,7 +271,7 @@ class GpuProgram:
         return self.text.writes_all
 
     def close(self) -> None:
-        """Gives back the GPU's memory."""
+        """Free the memory on the GPU."""
         if self._context is not None:
             self._functions.dynagate_cuda_close(self._context)
             self._context = None
@@ -239,8 +287,8 @@ class GpuProgram:
         return (ctypes.c_void_p * len(read))(*read), (ctypes.c_void_p * len(written))(*written)
 
     def _outputs_like(self, like: Any, leading: tuple[int, ...]) -> dict[str, Any]:
-        """New arrays of PyTorch if the given ones are its own, else of CuPy: other libraries' cannot be written, or
-        made so.
+        """Return new arrays of PyTorch if the inputs are PyTorch's, else of CuPy. Arrays of other libraries cannot be
+        written.
         """
         options: dict[str, Any] = {"dtype": self.dtype}
         kind = CUPY
@@ -264,7 +312,7 @@ class GpuProgram:
         return new_outputs
 
     def _lying(self, port: NamedArray, leading: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Shape and strides of a port's array."""
+        """Return the shape and strides of a port's array."""
         shape = (*leading, *port.shape)
         if not self._planes:
             return shape, _steps(shape, self.dtype)
@@ -272,7 +320,7 @@ class GpuProgram:
         return shape, (*steps[len(port.shape) :], *steps[: len(port.shape)])
 
     def _check(self, k: int, array: _GpuArray, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-        """Raises ValueError, unless strides differ only where they mean nothing."""
+        """Raise ArgumentError if an array does not fit; strides of axes of length 1 do not matter."""
         ports = [f"input '{port.name}'" for port in self.text.inputs] + [f"out.{p.name}" for p in self.text.outputs]
         check_fits(ports[k], array, shape, self.dtype)
         lie = zip(shape, array.strides, strides, strict=True)
@@ -284,10 +332,18 @@ class GpuProgram:
 
 
 class GpuKernel(GpuProgram):
-    """The CUDA of a graph, compiled for the cards of `compile.CARDS` and newer, on one of them.
+    """The CUDA of a graph, compiled for the cards of `compile.CARDS` and newer ones, on one card.
 
-    layout: as of `kernel.Kernel`. device: the card's number. Raises ValueError: another dtype or layout; CompileError;
-    GpuError.
+    Args:
+        graph: The graph.
+        dtype: float32 or float64.
+        layout: "rows" or "planes", as in `kernel.Kernel`.
+        device: Number of the card.
+
+    Raises:
+        ArgumentError: The dtype or the layout is unknown.
+        CompileError: The source cannot be compiled.
+        GpuError: The card cannot be used.
     """
 
     def __init__(
@@ -310,10 +366,7 @@ class GpuKernel(GpuProgram):
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """A kernel and arrays on its GPU, checked, and as the library takes them.
-
-    others: the other streams on which arrays are computed or read, for which a launch waits.
-    """
+    """A kernel with checked arrays on its GPU, in the form that the library takes."""
 
     kernel: GpuProgram
     arrays: list[Any]
@@ -322,6 +375,7 @@ class _Launch:
     batch: int
     stream: int
     others: tuple[int, ...]
+    """Other streams on which arrays are computed or read, for which a launch waits."""
 
     def __call__(self) -> None:
         kernel = self.kernel
@@ -337,17 +391,18 @@ class _Launch:
 
 
 class _GpuArray(NamedTuple):
-    """An array on a GPU; strides in bytes. stream: where work on it may be queued, or None.
-
-    CuPy's arrays have none here: the caller orders their streams, as in CuPy's own functions.
+    """An array on a GPU. CuPy's arrays have no stream here: the caller orders their streams, as in CuPy's own
+    functions.
     """
 
     pointer: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     strides: tuple[int, ...]
+    """Strides in bytes."""
     read_only: bool = False
     stream: int | None = None
+    """Stream on which work on the array may be queued, or None."""
 
     @staticmethod
     def of(value: Any) -> _GpuArray:
@@ -371,12 +426,12 @@ class _GpuArray(NamedTuple):
 
 
 def _steps(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """The strides of rows without gaps, in bytes."""
+    """Return the strides in bytes of an array in row-major order without gaps."""
     return tuple(dtype.itemsize * math.prod(shape[k + 1 :]) for k in range(len(shape)))
 
 
 def _viewed(value: Any) -> Any:
-    """An array with the CUDA array interface: itself, or what CuPy makes of it by DLPack."""
+    """Return an array with the CUDA array interface: the array itself, or CuPy's view of it by DLPack."""
     if _has_interface(value) or not on_gpu(value):
         return value
     try:
@@ -406,6 +461,6 @@ def _module_of(values: Any) -> Any:
 
 
 def require(fault: bytes | None) -> None:
-    """Raises GpuError with what a library says went wrong."""
+    """Raise GpuError with the message of the library, if there is one."""
     if fault is not None:
         raise GpuError(fault.decode())

@@ -1,4 +1,6 @@
-"""A loop on a GPU: all iterations in one launch, behind numpy arrays or arrays that are there already."""
+"""Run a loop on a GPU: all iterations in one launch, with numpy arrays or with arrays that are already on
+the GPU.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,29 @@ from dynagate.native.gpu import GpuProgram, GpuText
 
 @dataclass(frozen=True)
 class _Array:
-    """An input or output of all iterations. shape: of a sample."""
+    """An input or output of all iterations, with its shape for one sample."""
 
     name: str
     shape: tuple[int, ...]
 
 
 class GpuLoop(GpuProgram):
-    """The CUDA of a loop, compiled for the cards of `compile.CARDS` and newer, on one of them. Arrays are rows: per
-    iteration (batch, iterations, *shape), kept (batch, iterations // every, *shape), others (batch, *shape).
+    """The CUDA of a loop, compiled for the cards of `compile.CARDS` and newer ones, on one card.
 
-    iterations: of a loop that counts; None for those that it says itself. device: the card's number. Raises ValueError:
-    another dtype, or iterations that are not the loop's; CompileError; GpuError.
+    Arrays are in rows: (batch, iterations, *shape) for per-iteration inputs, (batch, iterations // every, *shape) for
+    kept
+    outputs, (batch, *shape) for others.
+
+    Args:
+        loop: The loop.
+        dtype: float32 or float64.
+        iterations: Number of iterations; None if the loop states it.
+        device: Number of the card.
+
+    Raises:
+        ArgumentError: The dtype is unknown, or iterations differs from the loop's number.
+        CompileError: The source cannot be compiled.
+        GpuError: The card cannot be used.
     """
 
     def __init__(
@@ -58,8 +71,15 @@ class GpuLoop(GpuProgram):
         super().__init__(text, own, "rows", device=device, folder=folder, toolchain=toolchain)
 
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Arrays in host memory by name, as `GpuProgram` takes them; inputs of one row are those of all samples, and
-        samples of outputs may have gaps between them. Raises GpuError."""
+        """Compute a batch in host memory.
+
+        Args:
+            inputs: Name -> array; an array with one row applies to all samples.
+            outputs: Name -> array, which may have gaps between samples.
+
+        Raises:
+            GpuError: The card failed.
+        """
         batch = len(next(iter(outputs.values())))
         whole = {
             name: np.broadcast_to(array, (batch, *array.shape[1:])) if len(array) == 1 else array

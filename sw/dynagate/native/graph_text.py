@@ -1,8 +1,8 @@
-"""A graph as text: what the writers of C and CUDA share, whatever holds the numbers.
+"""Text of a graph that the C and CUDA generators share, whatever holds the numbers.
 
-A writer says where entries of inputs and outputs are. The base class has the rest: which place each node is read from
-and written to, the angles of inputs whose sines and cosines are computed first, the segments of a long function, and
-expressions.
+A generator states where the entries of inputs and outputs are. The base class derives the rest: the place that each
+node is read from and written to, the input angles whose sines and cosines are computed first, the segments of a long
+function, and the expressions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dynagate.native.program import KernelProgram, is_source
 from dynagate.native.sums import chained
 
 PLACES = ("ARGUMENTS", "INPUT", "OUTPUT")
-"""Macros that the text of the segments uses and that the including file defines: see `GraphText.segments`."""
+"""Macros in the text of the segments that the including file defines: see `GraphText.segments`."""
 
 SEGMENTS = """\
 /* Included for NUMBER a vector and a scalar. SEGMENT(s): the function's name; ARGUMENTS: what it is given,
@@ -29,7 +29,9 @@ Entry = tuple[int, int, int]
 
 
 class GraphText:
-    """A graph, its sums in the order in which they are computed, as text. name: of its functions."""
+    """A graph as text, with its sums in the order in which they are computed. `name` begins the names of its
+    functions.
+    """
 
     constant: ClassVar[str] = "(NUMBER){{0}} + {}"
     """Expression of a constant. The sum has the constant in every lane if NUMBER is a vector."""

@@ -1,7 +1,7 @@
-"""The C files of this folder, as files next to a C text that includes them, or in one text with it.
+"""The C files of this folder: written next to a generated file that includes them, or expanded into it.
 
-All of them are read when this module is imported. The Python modules that write C agree with them in the layout of
-structures and tables, so a running process must not combine old modules with C files of a later installation.
+All of them are read when this module is imported. The Python generators agree with them on the layout of structures and
+tables, so a running process must not combine its modules with C files of a later installation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def header(name: str) -> str:
 
 
 def with_headers(texts: Mapping[str, str]) -> dict[str, str]:
-    """C texts by file name, and behind them the headers that they include, with those that these include."""
+    """Return generated texts by file name, followed by the headers that they include, directly or indirectly."""
     whole, left = dict(texts), list(texts.values())
     while left:
         for name in _OURS.findall(left.pop(0)):
@@ -43,7 +43,7 @@ def with_headers(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def in_one_text(*names: str) -> str:
-    """Headers with what they include in its place, once, for a text that is a file of its own."""
+    """Return headers as one text, each included header expanded once, for a file that includes nothing."""
     return "".join(_expanded(names, set()))
 
 

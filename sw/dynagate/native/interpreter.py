@@ -1,4 +1,4 @@
-"""An interpreter of graphs on integers, in C: one library for all graphs, whose operations and formats are data."""
+"""An integer interpreter of graphs in C: one library for all graphs, with operations and formats as data."""
 
 from __future__ import annotations
 
@@ -20,32 +20,35 @@ ELEMENTARY, BLOCKS = "dynagate_integers.h", "dynagate_interpreter.h"
 NAME = "dynagate_integers"
 MOST_BLOCK, FEWEST_BLOCK = 1024, 64
 BLOCK_BYTES = 2**19
-"""Bytes of the values of a block of states: half of a second-level cache."""
+"""Size of the values of a block of states in bytes: half of a second-level cache."""
 
 FIELDS = (
     *("kernel", "out", "in0", "in1", "in2", "up0", "up1", "up2", "constant", "down", "half", "width", "saturate"),
     *("scope", "node", "table"),
 )
-"""Fields of `struct step`, in order."""
+"""Fields of `struct step` in the C file, in order."""
 
 Int64s = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
 class InterpreterKernel(NamedTuple):
-    """An operation for the interpreter. text: the exact result of operands x, y and z, a constant last. values: how
-    many of them are values of the graph. bits: of its type."""
+    """An operation of the interpreter."""
 
     name: str
     text: str
+    """C expression of the exact result from operands x, y and z, with a constant last."""
     values: int
+    """Number of operands that are values of the graph."""
     bits: int
+    """Width of its integers."""
 
     @property
     def function(self) -> str:
         return f"{self.name}_{self.bits}"
 
     def lines(self) -> str:
+        """Return the C text of the operation."""
         used = [k for k, x in enumerate("xyz") if re.search(rf"\b{x}\b", self.text)]
         values = [f"const T {'xyz'[k]} = (T){'abc'[k]}[i] << up{k};" for k in used if k < self.values]
         constants = [f"const T {'xyz'[k]} = (T)s->constant << up{k};" for k in used if k >= self.values]
@@ -53,38 +56,52 @@ class InterpreterKernel(NamedTuple):
 
 
 class InterpreterProgram(NamedTuple):
-    """A graph for the interpreter.
-
-    steps: (steps, FIELDS). tables: numbers of all plans. low, high: (inputs,), the limits of their formats.
-    input_slots, output_slots: where inputs are read to, and results from. slots, scopes, nodes: their numbers.
-    word: bits in which values are kept, 32 or 64.
-    """
+    """A graph for the interpreter."""
 
     steps: Int64s
+    """Steps, (steps, FIELDS)."""
     tables: Int64s
+    """Numbers of the tables of all operations."""
     low: Int64s
+    """Lower limits of the inputs' formats, (inputs,)."""
     high: Int64s
+    """Upper limits of the inputs' formats, (inputs,)."""
     input_slots: Int64s
+    """Slots of the inputs."""
     output_slots: Int64s
+    """Slots of the outputs."""
     slots: int
+    """Number of slots."""
     scopes: int
+    """Number of scopes."""
     nodes: int
+    """Number of nodes."""
     word: int
+    """Bits in which values are stored, 32 or 64."""
 
 
 class Interpreted(NamedTuple):
-    """outputs: (outputs, batch). by_scope: (scopes, batch), where a node of the scope overflowed. origins: (nodes,), in
-    how many states overflow began there."""
+    """Results of the interpreter."""
 
     outputs: Int64s
+    """Integers, (outputs, batch)."""
     by_scope: Flags
+    """Whether a node of each scope overflowed, (scopes, batch)."""
     origins: Int64s
+    """For each node, the number of states in which an overflow began there, (nodes,)."""
 
 
 def interpret(
     program: InterpreterProgram, kernels: tuple[InterpreterKernel, ...], inputs: Int64s
 ) -> Interpreted | None:
-    """inputs: (inputs, batch). None: one of them is not in its format. Raises CompileError."""
+    """Run a program on integers (inputs, batch).
+
+    Returns:
+        The results; None if an input is outside its format.
+
+    Raises:
+        CompileError: The interpreter cannot be compiled.
+    """
     batch = inputs.shape[1]
     inputs = np.ascontiguousarray(inputs, dtype=np.int64)
     most = BLOCK_BYTES // (program.word // 8 * program.slots)
@@ -105,7 +122,7 @@ def interpret(
 
 
 def _rows(array: Int64s) -> Any:
-    """The addresses of an array's rows."""
+    """Return the addresses of an array's rows."""
     return (ctypes.c_void_p * len(array))(*(array.ctypes.data + k * array.strides[0] for k in range(len(array))))
 
 
@@ -120,7 +137,9 @@ class _Program(ctypes.Structure):
 
 @cache
 def loaded(word: int, kernels: tuple[InterpreterKernel, ...], folder: Path | None) -> Any:
-    """The interpreter of these kernels, compiled unless the cache holds it. Raises CompileError."""
+    """Return the interpreter with these operations, compiled unless the cache holds it. Raise CompileError if that
+    fails.
+    """
     path = library(_source(word, kernels), double=False, folder=folder, toolchain=INTEGERS)
     try:
         function = ctypes.CDLL(str(path)).dynagate_integers

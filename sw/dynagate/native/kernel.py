@@ -1,4 +1,4 @@
-"""A compiled graph behind numpy arrays."""
+"""Call a compiled graph with numpy arrays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from dynagate.native.pool import Pool
 from dynagate.native.source import CSource
 
 SHARED_ROWS = 512
-"""Batches of fewer rows are left to one thread."""
+"""Batches with fewer rows run on one thread."""
 
 TANGLED = 2
 """Status of a kernel that would write results over inputs of other samples."""
@@ -44,33 +44,42 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class BoundArrays:
-    """Arrays that a kernel reads or writes, to keep while it does, and their addresses. stride: from one plane to the
-    next; 0 for rows."""
+    """Arrays that a kernel reads or writes, which must be kept alive, and their addresses."""
 
     arrays: list[npt.NDArray[Any]]
     pointers: Any
     stride: int
+    """Elements from one plane to the next; 0 for rows."""
 
 
 @lru_cache
 def _long(number: int) -> ctypes.c_long:
-    """A number as C takes it: that, and no declared arguments, spares half a microsecond a call."""
+    """Return a number as a ctypes long, which saves half a microsecond a call compared with declared arguments."""
     return ctypes.c_long(number)
 
 
 def check_threads(threads: int) -> None:
-    """Raises ArgumentError: less than one thread."""
+    """Raise ArgumentError if the number of threads is less than one or too large."""
     if not (is_whole(threads) and 1 <= threads <= MAX_THREADS):
         raise ArgumentError(f"{shown(threads)} threads; expected 1 or more, at most {MAX_THREADS}")
 
 
 class Kernel:
-    """The C of a graph, compiled for this machine. Use it from one thread at a time; it has `threads` of its own.
+    """The C of a graph, compiled for this machine. Use an instance from one thread at a time; it has its own threads.
 
-    layout: "rows", arrays (batch, ...) one sample after another; or "planes", the same arrays with the batch innermost
-    in memory, which needs no transposition and touches no entry that is always zero. Planes may be further apart than
-    the batch is long.
-    Raises ValueError: a dtype but float32 and float64, less than one thread, another layout; CompileError.
+    Args:
+        graph: The graph.
+        dtype: float32 or float64.
+        layout: "rows": arrays (batch, ...), one sample after another. "planes": the same arrays with the batch
+            innermost
+            in memory, which needs no transposition and touches no entry that is always zero. Planes may be further
+            apart
+            than the batch.
+        threads: Number of threads that share a batch.
+
+    Raises:
+        ArgumentError: The dtype, the layout or the number of threads is not accepted.
+        CompileError: The source cannot be compiled.
     """
 
     def __init__(
@@ -112,34 +121,49 @@ class Kernel:
         return self._whole_batch, ctypes.cast(self.one, ctypes.c_void_p).value or 0
 
     def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
-        """Zeros (batch, *shape) by name, in the kernel's layout, each beginning on a cache line."""
+        """Return zeros (batch, *shape) by name for the inputs, in the kernel's layout, aligned to cache lines."""
         return new_arrays(self.graph.inputs, self.dtype, self.layout, batch, good_stride(batch, self.dtype))
 
     def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
-        """The same for outputs."""
+        """Return zeros (batch, *shape) by name for the outputs, in the kernel's layout, aligned to cache lines."""
         return new_arrays(self.graph.outputs, self.dtype, self.layout, batch, good_stride(batch, self.dtype))
 
     def fits(self, array: npt.NDArray[Any]) -> bool:
-        """Whether an array (batch, ...) lies in memory as the layout says."""
+        """Return whether an array (batch, ...) has the kernel's layout in memory."""
         if self.layout == "rows" or len(array) == 1:
             return lies(array, "rows")
         return stride_of(array) is not None
 
     def __call__(self, inputs: Arrays, written: BoundArrays, batch: int) -> bool:
-        """inputs: (batch, *shape) by name, any strides and real dtype. written: where results go; entries that the
-        graph has as always zero are not written. Returns whether results are right: see `status`."""
+        """Compute a batch.
+
+        Args:
+            inputs: Name -> array (batch, *shape) of any strides and real dtype.
+            written: The outputs. Entries that are always zero are not written.
+            batch: Number of samples.
+
+        Returns:
+            Whether the results are valid, see `status`.
+        """
         return self.status(inputs, written, batch) == 0
 
     def status(self, inputs: Arrays, written: BoundArrays, batch: int) -> int:
-        """The same call; returns 0, or `TANGLED`, or 1 if an input is not finite, an angle too large, or values
-        overflow."""
-        read = self.read(inputs)  # kept until the call is done
+        """Compute a batch, as a call does, and return a status.
+
+        Returns:
+            0 on success, `TANGLED`, or 1 if an input is not finite, an angle is too large or a value overflows.
+        """
+        read = self.read(inputs)  # keep the arrays alive during the call
         return int(self._checked_call(read, written, batch)())
 
     def bound(self, inputs: Arrays, written: BoundArrays, batch: int) -> Callable[[], int] | None:
-        """Binds arrays for repeated calls: a function that reads and writes them where they are and returns their
-        `status`. None if inputs must be converted each time. The caller keeps the arrays. Several threads may call it
-        at a time."""
+        """Bind arrays for repeated calls.
+
+        The caller keeps the arrays alive. Several threads may call the function at the same time.
+
+        Returns:
+            A function that computes the batch in place and returns the `status`; None if inputs need a conversion.
+        """
         read = self.read(inputs)
         in_place = all(own is inputs[port.name] for own, port in zip(read.arrays, self.graph.inputs, strict=True))
         return self._checked_call(read, written, batch) if in_place else None
@@ -162,21 +186,28 @@ class Kernel:
         return partial(self._planes, *pointers, *map(_long, (*strides, 0, batch)))
 
     def at(self, read: list[int], written: list[int], batch: int) -> int:
-        """`status` on memory by its addresses: rows without gaps, of the kernel's dtype, one per input and output."""
+        """Compute arrays at addresses, one for each input and output, in rows without gaps in the kernel's dtype.
+
+        Returns:
+            The `status`.
+        """
         return int(
             self._call(BoundArrays([], self._inputs(*read), 0), BoundArrays([], self._outputs(*written), 0), batch)()
         )
 
     def clear(self, outputs: Arrays) -> None:
-        """Zeros in the entries of outputs that the graph has as always zero."""
+        """Set the entries of outputs that are always zero to zero."""
         for name, entries in self._zeros.items():
             for entry in entries:
                 place = (slice(None), *entry)
                 outputs[name][place] = 0
 
     def read(self, inputs: Arrays) -> BoundArrays:
-        """The inputs in the kernel's dtype and layout, themselves where they are so. Raises ValueError or TypeError
-        naming one that does not fit."""
+        """Return the inputs in the kernel's dtype and layout, without copies where possible.
+
+        Raises:
+            ArgumentError: An array does not fit.
+        """
         asked = [real(f"input '{port.name}'", inputs[port.name]) for port in self.graph.inputs]
         batch = len(asked[0]) if asked[0].ndim else 0
         for port, array in zip(self.graph.inputs, asked, strict=True):
@@ -189,8 +220,11 @@ class Kernel:
         return BoundArrays(arrays, self._inputs(*map(address, arrays)), stride)
 
     def written(self, outputs: Arrays) -> BoundArrays:
-        """Arrays as `new_outputs` makes them, to be written again and again. Raises ValueError or TypeError naming one
-        that does not fit, and where planes of some are further apart than those of others."""
+        """Return output arrays in the form that calls take, for repeated use.
+
+        Raises:
+            ArgumentError: An array does not fit, or planes of arrays have different distances.
+        """
         arrays = [outputs[port.name] for port in self.graph.outputs]
         for port, array in zip(self.graph.outputs, arrays, strict=True):
             check_written(f"out.{port.name}", array, (len(arrays[0]), *port.shape), self.dtype)
@@ -208,7 +242,7 @@ class Kernel:
         return BoundArrays(arrays, self._outputs(*map(address, arrays)), stride)
 
     def close(self) -> None:
-        """Ends the kernel's threads; it goes on with the calling one."""
+        """Stop the kernel's threads. Later calls run on the calling thread."""
         if self._pool is not None:
             self._pool.close()
             self._pool = None

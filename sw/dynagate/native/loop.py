@@ -1,7 +1,7 @@
-"""C of a loop: iterations inside the vector, so that the state of the samples stays in the cache from first to last.
+"""Generate C for a loop, and call it with numpy arrays.
 
-Values of an iteration lie in one array, and steps have the memory of their segments too. A step that occurs twice is
-emitted once.
+The iterations run inside the vectors of samples, so the state of the samples stays in the cache. The values of an
+iteration are in one array. A step that occurs twice is emitted once.
 """
 
 from __future__ import annotations
@@ -35,17 +35,19 @@ from dynagate.native.program import KernelProgram, is_source, program
 from dynagate.native.source import PRECISIONS, CSource, kernel_name
 
 NUMBERS = ("vec", "real")
-"""DG_LANES samples, or one."""
+"""Types of the numbers in C: DG_LANES samples, or one."""
 
 ROWS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long, ctypes.c_long)
-"""A function in C on rows of arrays, as threads that share a batch call it."""
+"""Type of the C functions that compute a range of rows, as threads that share a batch call them."""
 
 
 class _Code(GraphText):
-    """A graph as functions in C of vectors and of single numbers. What passes between its segments has memory of its
-    own.
+    """A graph as C functions for vectors and for single numbers. Values between its segments have their own memory.
 
-    arguments: of the functions, after NUMBER is said. read, written: by port, what its entries are in C, of j.
+    Args:
+        arguments: Arguments of the functions, where NUMBER stands for the type.
+        read: C expression of entry j of each input.
+        written: C expression of entry j of each output.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class _Code(GraphText):
 
     @classmethod
     def of_step(cls, graph: Graph, name: str, read: Places, written: Places) -> _Code:
-        """A graph that reads and writes the values of an iteration where they are, from these places on."""
+        """Return the code of a step of a loop, which reads and writes the iteration's array at these positions."""
         entries = [
             {p.name: f"v[{at[p.name]} + {{j}}]" for p in ports}
             for at, ports in ((read, graph.inputs), (written, graph.outputs))
@@ -68,7 +70,7 @@ class _Code(GraphText):
 
     @classmethod
     def of_body(cls, graph: Graph, name: str) -> _Code:
-        """A body of a scan, a function of pointers to its ports."""
+        """Return the code of a scan's body: a function of pointers to its ports."""
         reads = {port.name: f"in{k}[{{j}}]" for k, port in enumerate(graph.inputs)}
         writes = {port.name: f"out{k}[{{j}}]" for k, port in enumerate(graph.outputs)}
         types = ("real" if port.name == TABLE else "NUMBER" for port in graph.inputs)
@@ -107,7 +109,7 @@ class _Code(GraphText):
             yield "\n".join(f"#undef {macro}" for macro in ("NUMBER", "SEGMENT", *PLACES)) + "\n"
 
     def _sines(self, number: str) -> Iterator[str]:
-        """Sines and cosines of inputs into their slots."""
+        """Yield the sines and cosines of inputs, written into their slots."""
         angles, slot = self.angles, self.program.slot
         if angles and number == "vec":
             yield "    vec sine, cosine;"
@@ -124,7 +126,7 @@ class _Code(GraphText):
                 yield from (f"    m[{slot[own[op]]}] = {c}[{k}];" for op, c in _RESULT.items() if op in own)
 
     def _uncomputed(self, number: str) -> Iterator[str]:
-        """Outputs that no segment writes: inputs, their sines and cosines, and zeros."""
+        """Yield the outputs that no segment writes: inputs, their sines and cosines, and zeros."""
         for p, j, i in self.outputs:
             if is_source(self.graph, i):
                 yield f"    {self.output(p, j)} = {self.sources.get(i) or f'm[{self.program.slot[i]}]'};"
@@ -179,7 +181,7 @@ class _Rows(LoopText):
 
 
 C = _Rows.emits = table("native.loop.C", {**COMMON, GRAPH: in_lines(_Rows.computed)})
-"""The C text of each kind of step."""
+"""For each kind of step, its C text."""
 
 
 def _lines(loop: Loop, name: str) -> Iterator[str]:
@@ -206,7 +208,10 @@ def _lines(loop: Loop, name: str) -> Iterator[str]:
 
 
 def _driver(name: str) -> Iterator[str]:
-    """Whole vectors, the last one over rows that the one before it has too; fewer rows than lanes one by one."""
+    """Yield the function that computes rows: whole vectors, the last of which may overlap the one before; a batch of
+    fewer
+    rows than lanes runs row by row.
+    """
     yield f"int DG_NAME({name})(const real *const *in, const long *in_stride, real *const *out,"
     yield "    const long *out_stride, long count, long begin, long end) {"
     yield "    dg_clear_faults();"
@@ -222,7 +227,7 @@ def _driver(name: str) -> Iterator[str]:
 
 
 def emit_loop(loop: Loop) -> CSource:
-    """The C file of a loop, and the files that all loops share."""
+    """Generate the C file of a loop, and the files that all loops share."""
     name = kernel_name(loop)
     texts = {f"{name}.c": "\n".join(_lines(loop, name)) + "\n"}
     return CSource.of(name, texts, loop, {f"{name}.h": _header(loop, name)})
@@ -255,8 +260,14 @@ def _header(loop: Loop, name: str) -> str:
 class LoopKernel:
     """The C of a loop, compiled for this machine.
 
-    dtype: float64 or float32. threads: how many share a batch. Raises ValueError: another dtype, less than one thread;
-    CompileError.
+    Args:
+        loop: The loop.
+        dtype: float64 or float32.
+        threads: Number of threads that share a batch.
+
+    Raises:
+        ArgumentError: The dtype or the number of threads is not accepted.
+        CompileError: The source cannot be compiled.
     """
 
     def __init__(self, loop: Loop, dtype: npt.DTypeLike, *, threads: int = 1, folder: Path | None = None) -> None:
@@ -283,7 +294,9 @@ class LoopKernel:
         return ctypes.cast(self._call, ctypes.c_void_p).value or 0
 
     def new_outputs(self, batch: int, iterations: int) -> dict[str, Array]:
-        """Arrays that `__call__` fills: (batch, iterations // every, *shape) of kept values, else (batch, *shape)."""
+        """Return arrays for `__call__`: (batch, iterations // every, *shape) for kept outputs, (batch, *shape) for
+        others.
+        """
         return {
             port.name: np.empty(
                 (batch, *([iterations // self.loop.every] if port.name in self.loop.kept else []), *port.shape),
@@ -293,18 +306,43 @@ class LoopKernel:
         }
 
     def __call__(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int, iterations: int) -> bool:
-        """Computes the loop. inputs: (batch, *shape) by name, or (1, *shape) for all samples; per iteration (batch,
-        iterations, *shape). outputs: as `new_outputs` gives them; the first axis may have gaps.
+        """Compute the loop.
 
-        Returns whether all results are right; where not, some are infinite or NaN. NaN inputs may go unnoticed: they
-        make the last values NaN. Raises as `bound`."""
+        Args:
+            inputs: Name -> array (batch, *shape), or (1, *shape) for all samples; (batch, iterations, *shape) for
+                per-iteration
+                inputs.
+            outputs: Arrays as `new_outputs` makes them; the first axis may have gaps.
+            batch: Number of samples.
+            iterations: Number of iterations.
+
+        Returns:
+            Whether all results are valid; if not, some are infinite or NaN. NaN in an input may pass unnoticed; it
+            makes the
+            last values NaN.
+
+        Raises:
+            ArgumentError: An array does not fit, or iterations differs from the loop's number.
+        """
         return self.bound(inputs, outputs, batch, iterations)()
 
     def bound(
         self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int, iterations: int
     ) -> Callable[[], bool]:
-        """A function that computes the loop from and to these arrays, again and again. It keeps them alive. Raises
-        ValueError or TypeError naming an array that does not fit, or iterations that are not the loop's."""
+        """Bind arrays for repeated calls. The function keeps them alive.
+
+        Args:
+            inputs: As in `__call__`.
+            outputs: As in `__call__`.
+            batch: Number of samples.
+            iterations: Number of iterations.
+
+        Returns:
+            A function without arguments that computes the loop and returns whether all results are valid.
+
+        Raises:
+            ArgumentError: An array does not fit, or iterations differs from the loop's number.
+        """
         loop, count = self.loop, self.loop.counted(iterations)
         read, *arguments = self.given(inputs, batch, count)
         written = [outputs[port.name] for port in loop.outputs]
@@ -327,8 +365,7 @@ class LoopKernel:
         return run
 
     def given(self, inputs: Mapping[str, Array], batch: int, iterations: int) -> tuple[list[Array], Any, Any]:
-        """Inputs as the C takes them: the arrays, to be kept, and for C their pointers and strides. Raises as
-        `bound`."""
+        """Return the inputs in the form that the C function takes: arrays to keep alive, pointers, and strides."""
         read = []
         for port in self.loop.inputs:
             label, shape = (
@@ -341,8 +378,7 @@ class LoopKernel:
         return read, self._pointers[0](*map(address, read)), self._strides[0](*strides)
 
     def sharing(self, function: int, rows: int) -> Callable[[Any, Any], int]:
-        """A function in C, by its address, of inputs, outputs, the first row and the end: all threads share this many
-        rows."""
+        """Return a call of a C function, given by its address, in which all threads share a number of rows."""
         if self._pool is not None:
             pool = self._pool
             return lambda inputs, outputs: pool.run(function, inputs, outputs, (0, 0), rows)
@@ -350,20 +386,20 @@ class LoopKernel:
         return lambda inputs, outputs: int(call(inputs, outputs, 0, rows))
 
     def close(self) -> None:
-        """Ends the threads; the kernel goes on with the calling one."""
+        """Stop the threads. Later calls run on the calling thread."""
         if self._pool is not None:
             self._pool.close()
             self._pool = None
 
 
 def _rows(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The array in a dtype, its samples each in one piece."""
+    """Return an array in a dtype, with contiguous samples."""
     own = of_type(array, dtype)
     return own if own.ndim and own[:1].flags.c_contiguous else np.ascontiguousarray(own)
 
 
 def _stride(array: Array) -> int:
-    """Numbers from one sample to the next."""
+    """Return the number of elements from one sample to the next."""
     if array[:1].flags.c_contiguous and array.strides[0] % array.itemsize == 0:
         return array.strides[0] // array.itemsize if len(array) > 1 else array.size
     raise ArgumentError(f"samples of shape {array.shape[1:]} are not in one piece; expected a contiguous array")

@@ -1,9 +1,8 @@
-"""The iterations of a loop as text, for C and CUDA: values of an iteration in one array, steps that read and write
-there.
+"""The iterations of a loop as C and CUDA text: an array holds the values of an iteration, which steps read and write.
 
-A loop within a loop has names of its own, as in `graph.loop.evaluate_loop`: its carried inputs and what it computes for
-itself have places of their own. It shares those of constants and results with the loop around it. What it has per
-iteration comes from an array there, and what it keeps goes to one.
+An inner loop is a scope of its own, as in `graph.loop.evaluate_loop`: its carried inputs and computed values have their
+own positions in the array. It shares the positions of constants and results with the loop around. It reads
+per-iteration inputs from an array there, and writes kept outputs to one.
 """
 
 from __future__ import annotations
@@ -21,45 +20,49 @@ from dynagate.native.abreast import Abreast
 from dynagate.native.scan_text import ScanText
 
 EXTRA = {ITERATIONS: "iterations_taken", RESIDUAL: "residual_size"}
-"""Outputs of a loop with a tolerance -> their variables."""
+"""Additional outputs of a loop with a tolerance -> their variables in the text."""
 
 MOST_ON_STACK = {"vec": 4096, "real": 32768}
-"""Values of an iteration, by the C type: those of more are kept apart, with memory of a thread's own."""
+"""Largest number of an iteration's values on the stack, by number type. A larger array is thread-local memory."""
 
 MOST_VALUES = 1 << 24
-"""Values of an iteration of a loop: 1 GiB of the widest vectors."""
+"""Largest number of an iteration's values: 1 GiB of the widest vectors."""
 
 MOST_IN_LINES = 64
-"""Entries of a value that are moved one by one: those of more are moved by a loop."""
+"""Largest number of entries of a value that are copied one by one; a larger value is copied by a loop."""
 
 Places = Mapping[str, int]
-"""Value -> where it begins in the array of an iteration's values."""
+"""Value -> position of its first entry in the array of an iteration's values."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """A loop and where its values are.
-
-    at: every value of an iteration. starts: carried inputs of a loop within and those per iteration, in the loop around
-    it. results: what the loop gives, after its last iteration, or of every iteration. body: its steps. last: of a loop
-    with a tolerance, the values in `last` of samples that are done.
-    """
+    """A loop, and the positions of its values."""
 
     loop: Loop
     at: Places
+    """Position of every value of an iteration."""
     starts: Places
+    """For an inner loop, positions in the loop around of initial values of carried inputs, and of per-iteration
+    inputs.
+    """
     results: Places
+    """Positions of the outputs: after the last iteration, or for every iteration."""
     body: tuple[EmittedStep, ...]
+    """The steps."""
     last: Places
+    """For a loop with a tolerance, positions of the values in `last` for samples that have ended."""
 
 
 @dataclass(frozen=True)
 class EmittedStep:
-    """A step of a loop's body. read: the places that a graph or a scan reads. scope: the scope of a loop."""
+    """A step of a loop's body."""
 
     step: Step
     read: Places
+    """Positions that a graph or scan reads."""
     scope: Scope | None = None
+    """Scope of a loop."""
 
 
 class Emit(NamedTuple):
@@ -74,14 +77,17 @@ class Emit(NamedTuple):
 
 
 class LoopText(ABC):
-    """The statements of all iterations. number: "vec" for DG_LANES samples, "real" for one.
+    """The statements of all iterations of a loop.
 
-    scope: the places in the array of an iteration's values, `v`. size: of that array. direct: values that are kept and
-    that steps write to their outputs without it.
+    Attributes:
+        number: "vec" for DG_LANES samples, "real" for one.
+        scope: Positions in the array `v` of an iteration's values.
+        size: Length of that array.
+        direct: Kept values that steps write directly to their outputs.
     """
 
     emits: ClassVar[Mapping[str, Emit]]
-    """The row of each kind of step."""
+    """For each kind of step, how it is placed and emitted."""
     direct: frozenset[str] = frozenset()
 
     def __init__(self, loop: Loop, number: str) -> None:
@@ -104,11 +110,11 @@ class LoopText(ABC):
         """
 
     def abreast(self, scope: Scope) -> Abreast | None:
-        """Graphs of a loop within that are computed for several iterations at once."""
+        """Return the graphs of an inner loop whose iterations run in lanes, or None."""
         return None
 
     def scanned(self, scope: Scope, scan: Scan, read: Places) -> Iterator[str]:
-        """A scan of a loop's body, from the places that it reads to those of the loop's values."""
+        """Yield a scan of a loop's body."""
         key = id(scan), (*read.values(), *(scope.at[port.name] for port in scan.outputs))
         if key not in self.scans:
             self.scans[key] = ScanText(scan, f"scan{len(self.scans)}", read, scope.at)
@@ -119,7 +125,7 @@ class LoopText(ABC):
         return self.size - size
 
     def _placed(self, loop: Loop, around: Places) -> Scope:
-        """A loop and the loops in it. around: places of the values of the loop around it."""
+        """Return the scope of a loop and its inner loops, given the positions of the values around it."""
         inputs, carried = {port.name for port in loop.inputs}, set(loop.carry.values())
         outputs = {port.name: len(port.nodes) for port in loop.outputs}
         own = carried | (set(EXTRA) if isinstance(loop.stop, Until) else set())
@@ -138,24 +144,23 @@ class LoopText(ABC):
         return Scope(loop, at, starts, results, body, last)
 
     def place(self, step: Step, at: Places) -> EmittedStep:
-        """A graph or a scan: what it computes anew, it reads at places of its own."""
+        """Place a graph or scan. Inputs with the name of one of its outputs are read from positions of their own."""
         anew = {port.name for port in step.outputs}
         return EmittedStep(
             step, {p.name: self._new(len(p.nodes)) if p.name in anew else at[p.name] for p in step.inputs}
         )
 
     def place_loop(self, loop: Loop, at: Places) -> EmittedStep:
+        """Place an inner loop."""
         return EmittedStep(loop, {}, self._placed(loop, at))
 
     def array(self) -> str:
-        """Says what `v` is."""
+        """Return the declaration of `v`."""
         apart = "static _Thread_local " if self.size > MOST_ON_STACK[self.number] else ""
         return f"{apart}{self.number} v[{max(self.size, 1)}];"
 
     def sample(self) -> Iterator[str]:
-        """All iterations, from the inputs to the outputs. The text has `count`, the iterations of a loop that
-        counts.
-        """
+        """Yield all iterations, from the inputs to the outputs. The text uses `count`, the number of iterations."""
         loop = self.loop
         yield f"    {self.array()}"
         for port in loop.inputs:
@@ -178,13 +183,11 @@ class LoopText(ABC):
         return next(len(port.nodes) for port in (*self.loop.inputs, *self.loop.outputs) if port.name == name)
 
     def iteration_offset(self, name: str, every: int = 1) -> str:
-        """How far the numbers of this iteration are from the first ones, if there are some every this many
-        iterations.
-        """
+        """Return the offset of this iteration's numbers, with one set of numbers for every `every` iterations."""
         return f" + iteration{f' / {every}' if every > 1 else ''} * {self._of(name)}"
 
     def counted(self, around: Scope, part: EmittedStep, indent: str) -> Iterator[str]:
-        """All iterations of a loop that counts."""
+        """Yield all iterations of a loop with a number of iterations."""
         assert part.scope is not None
         scope = part.scope
         loop, inner = scope.loop, indent + "    "
@@ -233,7 +236,7 @@ class LoopText(ABC):
             yield f"{indent}}}"
 
     def _carried(self, scope: Scope, indent: str, active: str) -> Iterator[str]:
-        """All values are read before any is written: two may change places."""
+        """Yield the moves of carried values. All are read before any is written, since two may be exchanged."""
         values, names = zip(*scope.loop.carry.items(), strict=True) if scope.loop.carry else ((), ())
         sources, to = _runs(scope, values, scope.at), _runs(scope, names, scope.at)
         where = f"dg_where_{self.number}({active}, {{}}, v[{{}}])" if active else "{}"
@@ -245,7 +248,9 @@ class LoopText(ABC):
             yield f"{indent}v[{place}] = {where.format(f'moved[{k}]', place)};"
 
     def until(self, around: Scope, part: EmittedStep, indent: str) -> Iterator[str]:
-        """All iterations of a loop with a tolerance: samples that are done keep their values while others go on."""
+        """Yield all iterations of a loop with a tolerance. Samples that have ended keep their values while others
+        continue.
+        """
         assert part.scope is not None
         scope, stop = part.scope, part.scope.loop.stop
         assert isinstance(stop, Until)
@@ -269,7 +274,7 @@ class LoopText(ABC):
 
 
 def in_lines(emitted: Callable[[Any, Scope, Any, Places], Iterator[str]]) -> Emit:
-    """The row of a kind of step that has no steps. emitted: its lines without the indent."""
+    """Return the row of a kind of step without inner steps; `emitted` yields its lines without the indent."""
 
     def lines(text: Any, scope: Scope, part: EmittedStep, indent: str) -> Iterator[str]:
         yield from (indent + line for line in emitted(text, scope, part.step, part.read))
@@ -282,10 +287,10 @@ COMMON = {
     UNTIL: Emit(LoopText.place_loop, LoopText.until),
     SCAN: in_lines(LoopText.scanned),
 }
-"""Rows that the tables of C and of CUDA have in common."""
+"""Rows that the tables of C and of CUDA share."""
 
 Run = tuple[int, int]
-"""First index and number of entries of a value."""
+"""Position and number of entries of a value."""
 
 
 def _size(scope: Scope, name: str) -> int:
@@ -293,17 +298,17 @@ def _size(scope: Scope, name: str) -> int:
 
 
 def _runs(scope: Scope, names: Iterable[str], places: Places) -> list[Run]:
-    """The places of values of a loop."""
+    """Return the runs of values of a loop."""
     return [(places[name], _size(scope, name)) for name in names]
 
 
 def _entries(runs: Iterable[Run]) -> list[int]:
-    """The places of all entries."""
+    """Return the positions of all entries of runs."""
     return [place + j for place, size in runs for j in range(size)]
 
 
 def _copies(to: Iterable[Run], sources: Iterable[Run], value: str, indent: str) -> Iterator[str]:
-    """Entries to their places. value: of what is read, and of the place."""
+    """Yield copies of runs; `value` formats an entry from its source and its position."""
     for (place, size), (source, _) in zip(to, sources, strict=True):
         if size > MOST_IN_LINES:
             text = value.format(f"v[{source} + j]", f"{place} + j")
@@ -332,6 +337,6 @@ def _to_iteration(scope: Scope, name: str, indent: str) -> str:
 
 
 def _moves(scope: Scope, names: Iterable[str], sources: Places, to: Places, indent: str) -> Iterator[str]:
-    """Values from places to others, where these differ."""
+    """Yield copies of values from one set of positions to another, where they differ."""
     moved = [name for name in names if name in sources and sources[name] != to[name]]
     yield from _copies(_runs(scope, moved, to), _runs(scope, moved, sources), "{}", indent)

@@ -1,4 +1,4 @@
-"""Random numbers of `base.philox` in C, the same integers, and straight lines between them."""
+"""Random numbers of `base.philox` in C, and piecewise linear noise from them. A numpy version is the reference."""
 
 from __future__ import annotations
 
@@ -20,19 +20,27 @@ from dynagate.native.source import CSource
 Integers = npt.NDArray[np.int32]
 NAME = "dynagate_noise"
 WIDE, ABREAST = 8, 4
-"""Entries that C writes at once, and samples."""
+"""Number of entries that C writes at once, and number of samples."""
 
 
 def integers(count: int, seed: int, draw: int) -> Integers:
-    """The first numbers (count,) of a draw, in numpy: the reference. seed, draw: of 32 bits each."""
+    """Return the first numbers (count,) of a draw in numpy: the reference. seed and draw have 32 bits."""
     return philox.integers(np.arange(count), draw, seed).astype(np.int32)
 
 
 class NoiseLines:
-    """Straight lines between numbers at nodes, over knots: each knot has a part `left` of its node and a part `right`
-    of the next one. Independent numbers of variance 1 give a mean variance of scale² over the knots.
+    """Piecewise linear functions over knots through random numbers at nodes.
 
-    scale (width,): of the numbers. Raises ValueError: there are more nodes than knots, or one node of several knots.
+    Each knot takes a part `left` of its node's number and a part `right` of the next node's. Independent numbers of
+    variance 1 give a mean variance of scale² over the knots.
+
+    Args:
+        nodes: Number of nodes.
+        knots: Number of knots.
+        scale: Standard deviation of the noise, (width,).
+
+    Raises:
+        ArgumentError: There are more nodes than knots, or one node for several knots.
     """
 
     def __init__(self, nodes: int, knots: int, scale: Array) -> None:
@@ -48,25 +56,32 @@ class NoiseLines:
         self.left, self.right = ((x / size)[:, None] * scale for x in (left, right))
 
     def about(self, mean: Array, numbers: Integers) -> Array:
-        """mean (batch, knots, width) and numbers (batch, samples, nodes, width) to (batch, samples, knots, width), in
-        numpy: the reference."""
+        """Add noise to means in numpy: the reference.
+
+        Args:
+            mean: Means (batch, knots, width).
+            numbers: Random numbers (batch, samples, nodes, width).
+
+        Returns:
+            Samples (batch, samples, knots, width).
+        """
         lines = self.left * numbers[:, :, self.node] + self.right * numbers[:, :, self.after]
         return np.asarray(mean[:, None] + lines, mean.dtype)
 
     def compiled(self, mean: Array, numbers: Integers) -> Array:
-        """The same in C. Raises CompileError."""
+        """Add noise to means as `about` does, in C. Raise CompileError if it cannot be compiled."""
         batch, samples = numbers.shape[:2]
         size, told = self.knots * self.width, self.told(mean.dtype)
         function = compiled_noise(mean.dtype).dynagate_lines
         result = np.empty((batch, samples + ABREAST, gapped(size)), mean.dtype)
         for to, own, about in zip(result, numbers, mean, strict=True):
-            drawn = np.resize(own, (samples + ABREAST, *own.shape[1:]))  # the last ones are of no sample
+            drawn = np.resize(own, (samples + ABREAST, *own.shape[1:]))  # the last ones belong to no sample
             arrays = (to, padded(drawn, np.dtype(np.int32)), padded(about, mean.dtype))
             function(ctypes.byref(told), *(ctypes.c_void_p(address(x)) for x in arrays), ctypes.c_long(samples))
         return result[:, :samples, :size].reshape(batch, samples, self.knots, self.width)
 
     def told(self, dtype: np.dtype[Any], bounds: tuple[Array, Array] | None = None) -> LinesInC:
-        """The lines for C, numbers in a dtype. bounds: lowest and highest results (width,) each."""
+        """Return the lines for C, in a dtype, with lower and upper bounds (width,) of the results if given."""
         ends = () if bounds is None else (np.broadcast_to(x, self.left.shape) for x in bounds)
         arrays = [self.node, self.after, *(padded(x, dtype) for x in (self.left, self.right, *ends))]
         told = LinesInC(self.nodes, self.knots, self.width, *map(address, arrays))
@@ -75,9 +90,10 @@ class NoiseLines:
 
 
 class LinesInC(ctypes.Structure):
-    """`lines` of the C file. kept: the arrays that it points to."""
+    """`lines` of the C file."""
 
     kept: Any
+    """The arrays to which it points."""
     _fields_ = (
         *((name, ctypes.c_long) for name in ("nodes", "knots", "width")),
         *((name, ctypes.c_void_p) for name in ("here", "next", "left", "right", "low", "high")),
@@ -85,19 +101,19 @@ class LinesInC(ctypes.Structure):
 
 
 def gapped(size: int) -> int:
-    """Numbers from a sample of this many entries to the next one."""
+    """Return the number of elements from a sample with this many entries to the next."""
     return (size + 2 * WIDE - 1) // WIDE * WIDE
 
 
 def padded(array: Array, dtype: np.dtype[Any]) -> Array:
-    """All entries, and WIDE more that C reads."""
+    """Return all entries in a row, followed by WIDE more that C may read."""
     result = np.zeros(array.size + WIDE, dtype)
     result[: array.size] = array.ravel()
     return result
 
 
 def compiled(count: int, seed: int, draw: int) -> Integers:
-    """`integers` in C. Raises CompileError."""
+    """Return the numbers of `integers`, computed in C. Raise CompileError if it cannot be compiled."""
     numbers = np.empty(count, np.int32)
     function = compiled_noise(np.dtype(np.float32)).dynagate_noise
     function(ctypes.c_void_p(address(numbers)), ctypes.c_long(count), ctypes.c_uint32(seed), ctypes.c_uint32(draw))
@@ -106,6 +122,6 @@ def compiled(count: int, seed: int, draw: int) -> Integers:
 
 @cache
 def compiled_noise(dtype: np.dtype[Any]) -> ctypes.CDLL:
-    """The C file, with numbers of a dtype, compiled. Raises CompileError."""
+    """Return the compiled C file with numbers of a dtype. Raise CompileError if it cannot be compiled."""
     source = CSource.of(NAME, {f"{NAME}.c": header(f"{NAME}.c")})
     return ctypes.CDLL(str(library(source, double=dtype == np.float64)))

@@ -1,4 +1,4 @@
-"""The common part of C files for one state: entries in order, segments, slots, a check."""
+"""The common parts of C files that compute one state at a time: ordered entries, segments, slots and a self-test."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from dynagate.native.graph_text import entries
 from dynagate.native.source import stamped, wrapped
 
 SEGMENT = 100
-"""Operations in a C function: compilers take long over longer ones."""
+"""Operations of a C function. Compilers take long for longer functions."""
 
 
 @dataclass(frozen=True)
 class OneState:
-    """A C file with one function of a graph.
-
-    name: of the function. number: the C type of an entry, `kind` what the function returns. slot, slots: where each
-    node is in the function's array m, and how many places that has (`graph.slots.slots_of`).
-    """
+    """A C file with one function that computes a graph."""
 
     graph: Graph
     name: str
+    """Name of the function."""
     number: str
+    """C type of an entry."""
     kind: str
+    """C type that the function returns."""
     slot: Sequence[int]
+    """Position of each node in the function's array m (`graph.slots.slots_of`)."""
     slots: int
+    """Length of the array m."""
 
     @property
     def inputs(self) -> list[int]:
@@ -46,11 +47,16 @@ class OneState:
         return f"{self.kind} {self.name}({arrays})"
 
     def file(self, lines: Iterable[str]) -> dict[str, str]:
-        """The text by the file's name."""
+        """Return the text by the name of its file."""
         return {f"{self.name}.c": stamped(self.graph, "\n".join([*lines, ""]))}
 
     def described(self, of_port: Callable[[Port], Iterable[str]] = lambda _: (), end: str = "") -> Iterator[str]:
-        """Lines of a comment: which entries are whose. of_port: further lines of one; end: of its first line."""
+        """Yield lines of a comment that describe the entries.
+
+        Args:
+            of_port: Yields further lines for a port.
+            end: End of the first line of each port.
+        """
         for kind, ports in (("input", self.graph.inputs), ("output", self.graph.outputs)):
             at = 0
             for port in ports:
@@ -60,7 +66,7 @@ class OneState:
                 at += len(port.nodes)
 
     def segments(self, statements: Sequence[str], before: Sequence[str] = (), after: Sequence[str] = ()) -> list[str]:
-        """Functions over the slots m. before, after: lines around the statements of each."""
+        """Return functions over the slots m, with lines before and after the statements of each."""
         texts = []
         for s, start in enumerate(range(0, len(statements), SEGMENT)):
             head = f"__attribute__((noinline)) static {self.kind} segment_{s}({self.number} *m) {{"
@@ -75,7 +81,15 @@ class OneState:
         checked: Iterable[str] = (),
         end: Sequence[str] = (),
     ) -> Iterator[str]:
-        """The function: begin, the slots, what is checked of inputs, the calls of the segments, and what ends it."""
+        """Yield the function.
+
+        Args:
+            segments: Number of segments.
+            call: Call of a segment.
+            begin: Lines at the beginning.
+            checked: Lines that check the inputs.
+            end: Lines at the end.
+        """
         yield f"{self.head} {{"
         yield from begin
         yield f"    {self.number} m[{self.slots}];"
@@ -97,9 +111,15 @@ class OneState:
         each: str,
         more: Iterable[str] = (),
     ) -> Iterator[str]:
-        """A main that compares with a test vector, behind a macro. inputs, outputs: rows of literals of each state.
-        same: C of whether a state's call went well; each: C that joins `same` with output j of state k; more: lines
-        that these need."""
+        """Yield a main function, behind a macro, that compares results with a test vector.
+
+        Args:
+            inputs: For each state, literals of the inputs.
+            outputs: For each state, literals of the outputs.
+            same: C expression for the success of a state's call.
+            each: C statement that combines `same` with output j of state k.
+            more: Lines that these need.
+        """
         count = len(inputs)
         yield f"#ifdef {self.name.upper()}_CHECK"
         for what, rows in (("in", inputs), ("out", outputs)):

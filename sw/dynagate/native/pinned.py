@@ -1,4 +1,4 @@
-"""Arrays in memory of the host that a GPU reads and writes by itself."""
+"""Arrays in host memory that a GPU reads and writes directly (pinned memory)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 KEPT_BYTES = 2**29
-"""Largest memory kept for reuse after its arrays are gone: a new allocation takes longer than a batch."""
+"""Largest memory in bytes that is kept for reuse, since a new allocation takes longer than a batch."""
 
 
 class Pinned:
-    """new_memory: the address of this many bytes, or raises. free: gives memory at an address back."""
+    """A pool of pinned memory.
+
+    Args:
+        new_memory: Allocates a number of bytes and returns the address, or raises.
+        free: Frees memory at an address.
+    """
 
     def __init__(self, new_memory: Callable[[int], int], free: Callable[[int], Any]) -> None:
         self._new_memory, self._free = new_memory, free
@@ -26,7 +31,7 @@ class Pinned:
         self._used: set[int] = set()
 
     def new(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-        """An array, not cleared; its memory comes back here when nothing refers to it any more."""
+        """Return an array that is not cleared. Its memory returns to the pool when nothing refers to it any more."""
         size = max(1, math.prod(shape)) * dtype.itemsize
         if self._unused[size]:
             address = self._unused[size].pop()
@@ -39,11 +44,11 @@ class Pinned:
         return np.frombuffer(memory, dtype, math.prod(shape)).reshape(shape)
 
     def holds(self, address: int) -> bool:
-        """Whether one of these arrays begins at an address."""
+        """Return whether one of the pool's arrays begins at an address."""
         return address in self._used
 
     def close(self) -> None:
-        """Gives back what no array is in, and the rest as arrays go."""
+        """Free unused memory now, and the rest when its arrays are gone."""
         for addresses in self._unused.values():
             for address in addresses:
                 self._free(address)

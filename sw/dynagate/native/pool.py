@@ -1,4 +1,4 @@
-"""Threads that share a batch: `dynagate_pool.c`, compiled and called."""
+"""Threads that share a batch, in C: `dynagate_pool.c`, compiled and called."""
 
 from __future__ import annotations
 
@@ -36,13 +36,23 @@ class Pool:
         self._end.atexit = False  # the process ends them
 
     def run(self, kernel: int, inputs: Any, outputs: Any, strides: tuple[int, int], batch: int) -> int:
-        """A kernel, by its address, on all rows; strides: of inputs and outputs, that of inputs 0 for rows. Whether it
-        returned other than 0 anywhere."""
+        """Run a kernel on all rows, divided among the threads.
+
+        Args:
+            kernel: Address of the kernel.
+            inputs: Pointers to the inputs.
+            outputs: Pointers to the outputs.
+            strides: Strides of inputs and outputs; 0 for inputs in rows.
+            batch: Number of rows.
+
+        Returns:
+            0 if the kernel returned 0 everywhere.
+        """
         with self._lock:
             return int(self._functions.dynagate_pool_run(self._pool, kernel, inputs, outputs, *strides, batch))
 
     def close(self) -> None:
-        """Ends the threads."""
+        """Stop the threads."""
         with self._lock:
             self._pool = None
             self._end()

@@ -28,25 +28,29 @@ class KernelStep:
 
 @dataclass
 class KernelProgram:
-    """The steps of a kernel.
-
-    segments: runs of steps; values pass from one segment to the next only in memory. fused: sum -> the product that is
-    computed in the same instruction and has no step of its own. slot: the memory slots of inputs, of their sines and
-    cosines, and of outputs. slots: the number of slots, with slot 0, which holds zero.
-    """
+    """The steps of a kernel."""
 
     segments: list[list[KernelStep]]
+    """Runs of steps. Values pass from one segment to the next in memory only."""
     fused: dict[int, int]
+    """Sum -> the product that is computed in the same instruction and has no step of its own."""
     slot: dict[int, int]
+    """Memory slots of inputs, of their sines and cosines, and of outputs."""
     slots: int
+    """Number of slots, including slot 0, which holds zero."""
 
 
 def program(graph: Graph, registers: int, segment_operations: int) -> KernelProgram:
-    """The steps of a graph in its own order. registers: how many values they hold. segment_operations: approximate
-    length of a segment; all segments are equally long.
+    """Allocate registers and memory slots for a graph, and return the steps of its kernel.
 
-    Independent parts, which share only inputs (such as the legs on a fixed base), are computed one after the other, so
-    that fewer values are live at a time.
+    Independent parts that share only inputs, such as the legs of a robot with a fixed base, are computed one after
+    another,
+    so that fewer values are live at a time.
+
+    Args:
+        graph: The graph, whose order is kept within each part.
+        registers: Number of values in registers.
+        segment_operations: Approximate number of operations in a segment; all segments are equally long.
     """
     fused = _fused(graph)
     without = set(fused.values())
@@ -67,19 +71,23 @@ def program(graph: Graph, registers: int, segment_operations: int) -> KernelProg
 
 
 def is_source(graph: Graph, i: int) -> bool:
-    """Whether a node is there before a kernel's segments begin: an input, or the sine or cosine of one."""
+    """Return whether a node is available before a kernel's segments begin: an input, or the sine or cosine
+    of one.
+    """
     node = graph.nodes[i]
     return node.op == "input" or (node.op in TRIG and graph.nodes[node.args[0]].op == "input")
 
 
 def _computed(graph: Graph) -> Iterator[int]:
-    """The nodes that a kernel's segments compute: all but sources and zeros."""
+    """Return the nodes that a kernel's segments compute: all but sources and zeros."""
     return (i for i, node in enumerate(graph.nodes) if not is_source(graph, i) and not node.is_zero)
 
 
 def _fused(graph: Graph) -> dict[int, int]:
-    """Sum -> the product that it fuses: one instruction multiplies and adds, and the product needs no register. A sum
-    fuses one product. A product is fused by all its sums or by none; products of few sums are chosen first."""
+    """Choose the product that each sum fuses, since one instruction multiplies and adds.
+
+    A sum fuses one product. A product is fused by all its sums or by none; products of few sums are chosen first.
+    """
     fused: dict[int, int] = {}
     for product in sorted(fusable(graph), key=lambda i: (len(graph.users[i]), i)):
         sums = graph.users[product]
@@ -89,13 +97,13 @@ def _fused(graph: Graph) -> dict[int, int]:
 
 
 def _operands(graph: Graph, fused: Mapping[int, int], i: int) -> list[int]:
-    """The nodes that must be in registers to compute node i and the product fused with it."""
+    """Return the nodes that must be in registers to compute node i and the product fused with it."""
     parts = (graph.nodes[a].args if fused.get(i) == a else (a,) for a in graph.nodes[i].args)
     return list(dict.fromkeys(a for part in parts for a in part))
 
 
 def _parts(operands: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Operation -> the first operation of its connected component (union-find)."""
+    """Return for each operation the first operation of its connected component, by union-find."""
     first = {i: i for i in operands}
 
     def root(i: int) -> int:
@@ -113,15 +121,13 @@ def _parts(operands: Mapping[int, Sequence[int]]) -> dict[int, int]:
 
 @dataclass
 class _Memory:
-    """The values in registers and in memory slots, updated operation by operation.
-
-    fixed: slots of inputs, their sines and cosines, and outputs, which no other value takes.
-    """
+    """The values in registers and in memory slots, updated operation by operation."""
 
     graph: Graph
     operands: Mapping[int, Sequence[int]]
     registers: int
     fixed: dict[int, int] = field(init=False)
+    """Slots of inputs, their sines and cosines, and outputs, which no other value uses."""
 
     def __post_init__(self) -> None:
         nodes = self.graph.nodes
@@ -139,7 +145,7 @@ class _Memory:
                 self._uses.setdefault(a, []).append(at)
 
     def computed(self, at: int, i: int) -> Iterator[KernelStep]:
-        """The steps of operation i, which is number `at` in the order."""
+        """Yield the steps of operation i, which is number `at` in the order."""
         for a in self.operands[i]:
             if a not in self._held:
                 self._held.add(a)
@@ -161,13 +167,13 @@ class _Memory:
             yield from self._stores(latest)
 
     def emptied(self) -> Iterator[KernelStep]:
-        """The steps that store all values in registers which memory lacks."""
+        """Yield the steps that store all values in registers that are not in memory."""
         for a in sorted(self._held):
             yield from self._stores(a)
         self._held.clear()
 
     def _stores(self, i: int) -> Iterator[KernelStep]:
-        """The step that stores value i, unless its slot holds it already."""
+        """Yield the step that stores value i, unless its slot already holds it."""
         if i in self._stored:
             return
         if i not in self._slot:

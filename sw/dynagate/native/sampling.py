@@ -1,5 +1,7 @@
-"""Rollouts about mean torques and the mean by their costs, in C: a block of samples is drawn, rolled out and weighed
-before the next one, so that its torques stay in the cache."""
+"""Sampled rollouts around mean torques and their weighted mean, in C.
+
+Each block of samples is drawn, rolled out and weighted before the next block starts, so its torques stay in the cache.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from dynagate.native.loop import LoopKernel
 from dynagate.native.noise import WIDE, LinesInC, NoiseLines, compiled_noise, gapped
 
 SAMPLES = 64
-"""Samples of a block."""
+"""Number of samples in a block."""
 TORQUES = "tau"
 RESULTS = ("cost", "least", "effective")
 
@@ -34,8 +36,17 @@ class _Sampled(ctypes.Structure):
 
 
 class Sampling:
-    """kernel: of a loop from torques `tau` (knots, width) and other inputs to a cost (). lines: of random numbers, with
-    which `samples` torques are drawn about a mean. bounds: of torques. Raises CompileError."""
+    """Sampled rollouts of a loop, compiled.
+
+    Args:
+        kernel: A loop from torques `tau` (knots, width) and other inputs to a cost ().
+        lines: The noise that is added to the mean torques.
+        samples: Number of samples.
+        bounds: Lower and upper bounds of torques.
+
+    Raises:
+        CompileError: The source cannot be compiled.
+    """
 
     def __init__(
         self,
@@ -54,12 +65,20 @@ class Sampling:
     def bound(
         self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int
     ) -> Callable[[int, bool], None]:
-        """A function of a draw, from and to these arrays, again and again; with True about the result of the one
-        before.
+        """Bind arrays for repeated draws.
 
-        inputs: of the loop, (batch, ...), or (1, ...) for all problems; `tau` is the mean. outputs: `tau`, the new one,
-        and of each problem `cost`, `least` and `effective`, float64, and `failed`. Raises ValueError or TypeError: an
-        array does not fit."""
+        Args:
+            inputs: Inputs of the loop, (batch, ...), or (1, ...) for all problems; `tau` is the mean.
+            outputs: `tau`, the new mean, and for each problem `cost`, `least` and `effective`, float64, and
+                `failed`.
+            batch: Number of problems.
+
+        Returns:
+            A function of the number of a draw. With True it draws around the previous result.
+
+        Raises:
+            ArgumentError: An array does not fit.
+        """
         loop, knots, width = self.kernel.loop, self._lines.knots, self._lines.width
         arrays, read, stride = self.kernel.given(inputs, batch, 1)
         blocks = -(-self.samples // SAMPLES)

@@ -1,7 +1,7 @@
-"""The text of a scan, for C and CUDA: tables of its links, and a function that calls their bodies one after another.
+"""A scan as C and CUDA text: tables with the links' constants, and a function that calls the body of each link.
 
-A body is a function of pointers to its ports. What passes along has slots, one given back with the last link that needs
-it, so that a chain keeps two.
+A body is a function of pointers to its ports. Passed values have slots. A slot is free again after the last link that
+reads it, so a chain needs two.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan
 
 @dataclass(frozen=True)
 class Slots:
-    """Slots of each link, in the scan's order: of the arriving and the passed values, and the slot that its own is
-    added to, -1 for none. count: number of slots.
-    """
+    """Slots of each link for passed values, in the scan's order."""
 
     come: tuple[int, ...]
+    """Slot of the values that arrive."""
     go: tuple[int, ...]
+    """Slot of the values that the link passes on."""
     add: tuple[int, ...]
+    """Slot to which the passed values are added; -1 for none."""
     count: int
+    """Number of slots."""
 
 
 def slots(scan: Scan) -> Slots:
+    """Return slots for the values that the links of a scan pass on."""
     free: list[int] = []
     count = 0
     own: dict[int, int] = {}
@@ -63,8 +66,13 @@ def slots(scan: Scan) -> Slots:
 
 
 class ScanText:
-    """A scan as text. name: of its functions. read, written: where its values begin among those of an iteration,
-    `v`.
+    """A scan as text.
+
+    Args:
+        scan: The scan.
+        name: Name of its functions.
+        read: Positions of its inputs in the array `v` of an iteration's values.
+        written: Positions of its outputs there.
     """
 
     def __init__(self, scan: Scan, name: str, read: Mapping[str, int], written: Mapping[str, int]) -> None:
@@ -75,10 +83,11 @@ class ScanText:
         self._columns = {value: k for k, value in enumerate(self.at)}
 
     def body_name(self, k: int) -> str:
+        """Return the name of the function of body k."""
         return f"{self.name}_body{k}"
 
     def tables(self) -> Iterator[str]:
-        """The numbers of all links, and where each link has what."""
+        """Yield tables with the constants of all links and the positions of their values."""
         scan, name = self.scan, self.name
         numbers = [repr(number) for i in scan.order for number in scan.tables[i]] or ["0"]
         yield f"DG_CONSTANT real {name}_numbers[] = {{{', '.join(numbers)}}};"
@@ -97,8 +106,13 @@ class ScanText:
         return passes.get(port) or f"v + link[{5 + self._columns[port]}]"
 
     def function(self, kind: str, number: str, suffix: str = "") -> Iterator[str]:
-        """The function that runs over all links, on values `v` of this type. kind: before its name. suffix: of the
-        bodies' names."""
+        """Yield the function that runs over all links.
+
+        Args:
+            kind: C specifiers before its name.
+            number: Type of the values `v`.
+            suffix: Suffix of the bodies' names.
+        """
         scan = self.scan
         yield f"{kind} void {self.name}_{number}({number} *restrict v) {{"
         if scan.width:

@@ -1,4 +1,6 @@
-"""One C file that computes a graph in floating point for one state: small code for a computer that has no vectors."""
+"""Generate one C file that computes a graph in floating point for one state, for a computer without vector
+instructions.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,22 @@ from dynagate.native.one_state import OneState
 from dynagate.native.source import kernel_name
 
 TYPES = {"float32": ("float", "f", 1e-3), "float64": ("double", "", 1e-9)}
-"""Number types: the name in C, the suffix of functions and constants, and the tolerance of the test vector relative
-to the largest result.
+"""Number types: the name in C, the suffix of functions and constants, and the tolerance of the test vector relative to
+the largest result.
 """
 
 STATES = 5
-"""States of the test vector."""
+"""Number of states in the test vector."""
 
 
 def emit_single(graph: Graph, region: Region, dtype: str) -> dict[str, str]:
-    """The C file by its name. region: where the states of its test vector are. dtype: one of TYPES."""
+    """Return the C file by its name.
+
+    Args:
+        graph: The graph.
+        region: Operating region from which the states of the test vector are drawn.
+        dtype: One of TYPES.
+    """
     slot, slots = slots_of(graph, graph.output_nodes)
     file = OneState(graph, f"{kernel_name(graph)}_single", "number", "void", slot, slots)
     segments = file.segments(
@@ -45,7 +53,7 @@ def emit_single(graph: Graph, region: Region, dtype: str) -> dict[str, str]:
 
 
 def _interface(file: OneState) -> Iterator[str]:
-    """The comment for callers."""
+    """Yield the comment for callers."""
     yield "/* Of one state, in rad, m, s, kg and N, row by row:"
     yield from file.described()
     yield f" * The function {file.name} has no state, checks nothing, and needs sin, cos, exp and sqrt of"
@@ -72,14 +80,14 @@ def _statement(graph: Graph, i: int, slot: Sequence[int], dtype: str) -> str:
 
 
 def _literal(value: float, dtype: str) -> str:
-    """A constant of the type: its bits, not a conversion at run time."""
+    """Return a constant as a hexadecimal literal, which needs no conversion at run time."""
     number = float(np.float32(value)) if dtype == "float32" else float(value)
     text = f"{number.hex()}{TYPES[dtype][1]}"
     return f"({text})" if number < 0.0 else text
 
 
 def _check(file: OneState, region: Region, dtype: str) -> Iterator[str]:
-    """The test vector and a main that compares with it."""
+    """Yield the test vector, and a main function that compares results with it."""
     graph = file.graph
     states = region.states(graph, STATES, seed=1)
     results = evaluate(graph, states)

@@ -1,4 +1,4 @@
-"""Source files of C and CUDA: what a compiler gets, its stamp, and the parts that all generated files share."""
+"""Source files of C and CUDA: their texts, their hash, and the parts that all generated files share."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from dynagate.graph.steps import Step
 from dynagate.native.headers import with_headers
 
 WIDTH = 118
-"""Largest number of characters in a generated line that is wrapped."""
+"""Largest number of characters of a generated line."""
 
 PRECISIONS = (("float", "f32"), ("double", "f64"))
-"""Types of numbers, with the ends of the functions that compute with them."""
+"""Number types in C, and the suffixes of the functions that compute with them."""
 
 
 @dataclass(frozen=True)
 class CSource:
-    """Text by file name. name: prefix of the functions, which end in _f32 and _f64. stamp: hash of all files."""
+    """Source files by name."""
 
     name: str
+    """Prefix of the functions, which end in _f32 and _f64."""
     files: dict[str, str]
     stamp: str
+    """Hash of all files."""
 
     @classmethod
     def of(
@@ -68,7 +70,7 @@ def kernel_name(step: Step) -> str:
 
 
 def wrapped(text: str, first: str = "", others: str = "    ") -> Iterator[str]:
-    """Yield lines of at most WIDTH characters. first, others: what they begin with."""
+    """Yield lines of at most WIDTH characters, with these beginnings of the first line and of the others."""
     return iter(textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=others))
 
 

@@ -1,9 +1,9 @@
-"""Sums as chains of fused multiply-adds: a graph is rewritten so that C and CUDA compilers fuse more products.
+"""Rewrite sums as chains of fused multiply-adds, so that C and CUDA compilers fuse more products.
 
-A fused multiply-add adds one product to another value. Take a sum of four products. As a balanced tree it takes five
+A fused multiply-add adds one product to another value. As a balanced tree, a sum of four products takes five
 instructions: two products, two fused multiply-adds and one addition. As a chain it takes four: one product and three
-fused multiply-adds. But the terms of a chain are added one after the other, which takes longer. So a sum is cut into as
-few chains as the operations that wait for it allow.
+fused multiply-adds. But a chain adds its terms one after another, which takes longer. A sum is therefore cut into as
+few chains as its readers' deadlines allow.
 """
 
 from __future__ import annotations
@@ -19,36 +19,41 @@ from dynagate.native.expressions import NATIVE
 
 SUM_CYCLES = NATIVE["add"].cycles
 MOST_CHAINS = 4
-"""Most chains of one sum."""
+"""Largest number of chains of one sum."""
 
 
 class Term(NamedTuple):
-    """A term of a sum. cycle: when it is ready. node: its id, or -1 - k for partial sum k of the same sum."""
+    """A term of a sum."""
 
     cycle: int
+    """Cycle in which it is ready."""
     node: int
+    """Its node, or -1 - k for partial sum k of the same sum."""
     sign: int
 
 
 class Partial(NamedTuple):
-    """A partial sum of two terms. cycle: when it is ready."""
+    """A partial sum of two terms."""
 
     cycle: int
+    """Cycle in which it is ready."""
     terms: tuple[Term, Term]
 
 
 class PlacedNode(NamedTuple):
-    """A node of the new graph, with its operands by their ids in the old graph. order: its sort key, the old id of the
-    node after which it can be computed, then the old id of its sum and its position in it."""
+    """A node of the new graph, with its operands by their positions in the old graph."""
 
     order: tuple[int, int, int]
+    """Sort key: the old position of the node after which it can be computed, of its sum, and its position in
+    the sum.
+    """
     old: int
     node: Node
     operands: Sequence[Term]
 
 
 def fusable(graph: Graph) -> set[int]:
-    """Products that only sums read."""
+    """Return the products that only sums read."""
     outputs = set(graph.output_nodes)
     products = (*PRODUCTS, "shift")
     return {
@@ -59,9 +64,12 @@ def fusable(graph: Graph) -> set[int]:
 
 
 def chained(graph: Graph) -> Graph:
-    """The same function with its sums as chains. A sum and all sums that only it reads become one sum of many terms.
-    It takes the fewest instructions with which it is ready in time for its users. The number of nodes stays, and
-    results differ by rounding."""
+    """Return the same function with its sums as chains.
+
+    A sum and all sums that only it reads become one sum of many terms. It takes the fewest instructions with which it
+    is
+    ready in time for its readers. The number of nodes stays, and results differ by rounding.
+    """
     products, inner = fusable(graph), _inner(graph)
     latency = [_latency(node, i in products) for i, node in enumerate(graph.nodes)]
     rest = _rest(graph, latency)
@@ -91,7 +99,7 @@ def _latency(node: Node, fused: bool) -> int:
 
 
 def _rest(graph: Graph, latency: Sequence[int]) -> list[int]:
-    """Cycles from each node's readiness to the readiness of the last node that depends on it."""
+    """Return the cycles from each node's readiness to the readiness of the last node that depends on it."""
     rest = [0] * len(graph.nodes)
     for i in reversed(range(len(graph.nodes))):
         rest[i] = max((rest[u] + latency[u] for u in graph.users[i]), default=0)
@@ -99,7 +107,7 @@ def _rest(graph: Graph, latency: Sequence[int]) -> list[int]:
 
 
 def _inner(graph: Graph) -> set[int]:
-    """Sums that are read once, by another sum."""
+    """Return the sums that are read once, by another sum."""
     outputs = set(graph.output_nodes)
     return {
         i
@@ -112,7 +120,7 @@ def _inner(graph: Graph) -> set[int]:
 
 
 def _sums_in(graph: Graph, inner: set[int], i: int) -> Iterator[int]:
-    """The inner sums that are part of sum i."""
+    """Yield the inner sums that are part of sum i."""
     for a in graph.nodes[i].args:
         if a in inner:
             yield a
@@ -120,7 +128,7 @@ def _sums_in(graph: Graph, inner: set[int], i: int) -> Iterator[int]:
 
 
 def _terms(graph: Graph, inner: set[int], i: int, sign: int) -> Iterator[tuple[int, int]]:
-    """The terms of sum i, with their signs; a term may occur twice."""
+    """Yield the terms of sum i with their signs; a term may occur twice."""
     signs = (sign, sign if graph.nodes[i].op == "add" else -sign)
     for a, s in zip(graph.nodes[i].args, signs, strict=True):
         if a in inner:
@@ -130,8 +138,10 @@ def _terms(graph: Graph, inner: set[int], i: int, sign: int) -> Iterator[tuple[i
 
 
 def _in_time(terms: Sequence[Term], products: set[int], deadline: int) -> list[Partial]:
-    """The partial sums, the complete sum last: the variant with the fewest instructions that is ready by the deadline,
-    or if none is, the variant that is ready first."""
+    """Return the partial sums, the complete sum last: the variant with the fewest instructions that meets the deadline.
+
+    If none does, return the variant that is ready first.
+    """
     terms = sorted(terms)
     variants = [
         _chains(terms, products, count, begin_with_any)
@@ -142,9 +152,12 @@ def _in_time(terms: Sequence[Term], products: set[int], deadline: int) -> list[P
 
 
 def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_any: bool) -> tuple[int, list[Partial]]:
-    """A sum in `count` chains: the products that begin one, each of which takes an instruction of its own, and the
-    partial sums. begin_with_any: the terms that are ready first begin the chains; otherwise terms that are no products
-    do, as far as there are any."""
+    """Return a sum in `count` chains: the number of products that begin a chain, and the partial sums.
+
+    Each such product takes an instruction of its own. With begin_with_any the terms that are ready first begin the
+    chains;
+    otherwise terms that are not products do, as far as there are any.
+    """
     order = sorted(range(len(terms)), key=lambda k: (terms[k].node in products and not begin_with_any, k))
     first, others = (sorted(terms[k] for k in some) for some in (order[:count], order[count:]))
     alone = sum(term.node in products for term in first)
@@ -166,7 +179,7 @@ def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_an
 
 
 def _rebuilt(graph: Graph, placed: Sequence[PlacedNode]) -> Graph:
-    """The graph of the placed nodes, in this order."""
+    """Return the graph of the placed nodes, in this order."""
     nodes = list(graph.nodes)
     for _, old, node, operands in placed:
         op = node.op

@@ -1,4 +1,4 @@
-"""NaN sentinels: a few results of a kernel that show whether any of its inputs is infinite or NaN."""
+"""NaN sentinels: a few results of a kernel that reveal whether any of its inputs is infinite or NaN."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dynagate.native.expressions import NATIVE
 
 
 def watched(graph: Graph) -> list[int]:
-    """The sentinels, outputs before inputs: if any input is infinite or NaN, at least one of these nodes is so too.
+    """Return the sentinels, outputs before inputs: if any input is infinite or NaN, so is at least one of these nodes.
 
     Sums and products pass on infinity and NaN, because infinity times zero is NaN. The sine and cosine of infinity are
-    NaN. A reciprocal turns infinity into zero, so it passes on only NaN. A select may return its other operand, so it
-    passes on nothing for certain. `NativeOp.infinity` has the case of each operation.
+    NaN.
+    The reciprocal of infinity is zero, so it passes on only NaN. A select may return its other operand, so it does not
+    reliably pass on anything. `NativeOp.infinity` states the case of each operation.
     """
     bit = {i: 1 << k for k, i in enumerate(graph.input_nodes)}
     shown: list[int] = []  # per node, a bit for each input that makes it infinite or NaN
