@@ -1,7 +1,7 @@
 """Check numbers, arrays, names and flags that users pass, before any of them reaches compiled code.
 
-`number` and `numbers` are the checks of all public entries: kind (no truth value, text or complex number), shape, mask,
-finiteness and range. A caller passes the range and its own class of error.
+`number` and `numbers` check the arguments of all public functions: the kind (not a truth value, text or complex
+number), the shape, the mask, finiteness and the range. The caller passes the range and its own class of error.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs  # in `typing` from Python 3.13 on
 
 LARGEST = 1e12
-"""Largest accepted size of an option, in its unit: more is a mistake, and products of it overflow float64."""
+"""Largest accepted magnitude of an option, in its unit. Larger values are mistakes whose products overflow
+float64.
+"""
 
 FINITE_MOST = 1e100
-"""The largest size of a number that counts as finite: the square of a larger one leaves float64."""
+"""Largest magnitude that counts as finite, since the square of a larger number may overflow float64."""
 
 REAL = "fiu"
-"""Kinds of numpy's dtypes: floating-point numbers, integers, those without a sign."""
+"""Kinds of numpy's real dtypes: floating point, signed and unsigned integers."""
 
 SMALL = 1 << 14
-"""Numbers of an array up to which the sum of their squares is soonest known."""
+"""Largest size of an array for which the sum of squares is the fastest test for finite numbers."""
 
 
 class Shaped(Protocol):
-    """An input: its name, and the shape that it has for one sample."""
+    """An input: its name, and its shape for one sample."""
 
     @property
     def name(self) -> str: ...
@@ -56,7 +58,7 @@ class Typed(Protocol):
 
 
 NO_NUMBERS = (bool, np.timedelta64)
-"""Types that Python counts among the whole numbers, but that no option accepts as a number."""
+"""Types that Python counts as whole numbers but that options do not accept as numbers."""
 
 
 def is_whole(value: object) -> TypeIs[int]:
@@ -89,7 +91,7 @@ def store_plain_numbers(options: object) -> None:
 
 
 def is_finite(value: object) -> TypeIs[float]:
-    """Return whether a value is a real number that float64 holds as a finite number. True and False are none."""
+    """Return whether a value is a real number that is finite in float64. True and False are not numbers here."""
     try:
         return is_number(value) and math.isfinite(value)
     except OverflowError:  # an int beyond float64
@@ -99,7 +101,15 @@ def is_finite(value: object) -> TypeIs[float]:
 def check_count(
     name: str, value: object, largest: float, smallest: int = 1, failure: type[Error] = ArgumentError
 ) -> None:
-    """Raise `failure` if a value is not a whole number from `smallest` to `largest`."""
+    """Raise `failure` if a value is not a whole number from `smallest` to `largest`.
+
+    Args:
+        name: Name of the option, for the error.
+        value: The value.
+        largest: Largest accepted number.
+        smallest: Smallest accepted number.
+        failure: Class of the error.
+    """
     if not (is_whole(value) and value >= smallest):
         raise failure(f"{name}={shown(value)}; expected a whole number of {smallest} or more")
     if value > largest:
@@ -122,7 +132,7 @@ def exact_text(value: float) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value for the text of an error: a number with all its digits, other values cut at 40 characters."""
+    """Return a value for the text of an error: a number with all its digits, another value cut at 40 characters."""
     text = " ".join(repr(float(value) if isinstance(value, np.floating) else value).split())
     return text if len(text) <= 40 else f"{text[:37]}..."
 
@@ -231,7 +241,14 @@ def numbers(
 def one_or_each(
     label: str, value: object, accepted: Accepted = FINITE, error: type[Error] = ArgumentError
 ) -> float | tuple[float, ...]:
-    """Return one number as a float, or a sequence of them as a tuple. Raise as `number` and `numbers` do."""
+    """Return one number as a float, or a sequence of numbers as a tuple, after the checks of `number` and `numbers`.
+
+    Args:
+        label: The argument, for the error.
+        value: The value.
+        accepted: Accepted numbers.
+        error: Class of the error.
+    """
     is_array = hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0
     if is_array or (isinstance(value, Sequence) and not isinstance(value, str)):
         return tuple(numbers(label, value, (None,), accepted, error).tolist())
@@ -241,10 +258,17 @@ def one_or_each(
 def one_or_several(
     label: str, value: object, counts: Collection[int], accepted: Accepted = FINITE, error: type[Error] = ArgumentError
 ) -> Array:
-    """Return one number, shape (), or as many numbers as one of `counts` says, as an array of float64.
+    """Return one number, with shape (), or several numbers as an array of float64.
+
+    Args:
+        label: The argument, for the error.
+        value: The value.
+        counts: Accepted lengths of a sequence.
+        accepted: Accepted numbers.
+        error: Class of the error.
 
     Raises:
-        Error: As `number` and `numbers` do, or there is another count of numbers. The class is `error`.
+        Error: A number is not accepted, or the length is not in `counts`. The class is `error`.
     """
     array = np.array(one_or_each(label, value, accepted, error))
     if array.shape and len(array) not in counts:
@@ -269,14 +293,14 @@ COUNTS = {1: "one", 2: "two", 3: "three"}
 
 
 def check_kind(name: str, value: object, kind: type, *, optional: bool = True) -> None:
-    """Raises TypeError: an option is no object of this class. optional: None will do."""
+    """Raise ArgumentTypeError if an option is not an object of this class. None is accepted if it is optional."""
     if not (isinstance(value, kind) or (optional and value is None)):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise ArgumentTypeError(f"{name}={shown(value)}; expected {article} {kind.__name__}")
 
 
 def names_of(label: str, value: object) -> tuple[str, ...]:
-    """One name, or several. Raises TypeError: they are none."""
+    """Return one name or several as a tuple. Raise ArgumentTypeError if the value is neither."""
     names = (value,) if isinstance(value, str) else value
     if not (is_collection(names) and all(isinstance(name, str) for name in names)):
         raise ArgumentTypeError(f"{label}={shown(value)}; expected a name, or a sequence of names")
@@ -291,14 +315,16 @@ def check_texts(error: type[Error] = ArgumentError, **texts: object) -> None:
 
 
 def check_flags(**flags: object) -> None:
-    """Raises ValueError naming one that is neither True nor False."""
+    """Raise ArgumentError for the first option that is neither True nor False."""
     for name, value in flags.items():
         if not isinstance(value, bool | np.bool_):
             raise ArgumentError(f"{name}={value!r}; expected True or False")
 
 
 def check_positive(name: str, value: object, expected: str) -> None:
-    """Raise ArgumentError if an option is not a number above 0 and at most `LARGEST`. expected: the option in words."""
+    """Raise ArgumentError if an option is not above 0 and at most `LARGEST`. `expected` describes the option in the
+    error.
+    """
     number(f"{name}=", value, replace(ABOVE_ZERO, one=expected, most=LARGEST))
 
 
@@ -308,7 +334,12 @@ def check_time_step(dt: object) -> None:
 
 
 def check_number_type(dtype: object) -> None:
-    """Raises TypeError: a dtype is none of numpy's; ValueError: it is another one than float32 and float64."""
+    """Check that a dtype is float32 or float64.
+
+    Raises:
+        ArgumentTypeError: It is not a dtype.
+        ArgumentError: It is another dtype.
+    """
     try:
         number = np.dtype(dtype)  # type: ignore[call-overload]
     except (TypeError, ValueError, SyntaxError, OverflowError):  # numpy reads texts as lists of fields
@@ -318,10 +349,11 @@ def check_number_type(dtype: object) -> None:
 
 
 def real(label: str, value: Any) -> Array:
-    """An argument as an array of real numbers, itself where it is one.
+    """Return an argument as an array of real numbers, without a copy if it already is one.
 
-    Raises TypeError: it is masked, or holds complex numbers, truth values, texts or other objects; ValueError: its rows
-    differ in length.
+    Raises:
+        ArgumentTypeError: It is masked, or holds complex numbers, truth values, texts or other objects.
+        ArgumentError: Its rows differ in length.
     """
     if type(value) is np.ndarray and value.dtype.kind in REAL:
         return value
@@ -397,7 +429,7 @@ def _foreign(values: Sequence[Any]) -> object:
 
 
 def of_type(array: Array, dtype: npt.DTypeLike) -> Array:
-    """An array in a dtype, itself if it is so; what the dtype cannot hold becomes infinite."""
+    """Return an array in a dtype, without a copy if possible. Numbers beyond the dtype's range become infinite."""
     if array.dtype == dtype:
         return array
     with np.errstate(over="ignore"):
@@ -405,7 +437,7 @@ def of_type(array: Array, dtype: npt.DTypeLike) -> Array:
 
 
 def all_finite(array: Array) -> bool:
-    """Whether all numbers of a floating-point array are finite."""
+    """Return whether all numbers of a floating-point array are finite."""
     if array.size <= SMALL and math.isfinite(np.vdot(array, array)):
         return True
     return bool(np.isfinite(array).all())
@@ -414,10 +446,18 @@ def all_finite(array: Array) -> bool:
 def of_shape(
     label: str, value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64, *, finite: bool = True
 ) -> Array:
-    """An argument as an array of a shape and dtype, itself where it is one.
+    """Return an argument as an array of a shape and dtype, without a copy if it already is one.
 
-    Raises as `real`, and ValueError: it has another shape or, unless `finite` is False, a number that is not finite in
-    this dtype.
+    Args:
+        label: The argument, for the error.
+        value: The value.
+        shape: Expected shape.
+        dtype: Number type of the result.
+        finite: Whether all numbers must be finite.
+
+    Raises:
+        ArgumentTypeError: It does not hold real numbers.
+        ArgumentError: It has another shape, or a number that is not finite in the dtype.
     """
     array = real(label, value)
     if array.shape != shape:
@@ -437,10 +477,19 @@ def spread(
     *,
     shared: bool = False,
 ) -> Array:
-    """An argument (*leading, *shape), or its last axes as numpy broadcasts them, as an array (batch, *shape). shared:
-    (1, *shape) where it is the same for the whole batch.
+    """Return an argument, broadcast over the batch, as an array (batch, *shape).
 
-    Raises as `of_shape`.
+    Args:
+        label: The argument, for the error.
+        value: An array (*leading, *shape), or its last axes as numpy broadcasts them.
+        leading: Leading axes of the call.
+        shape: Shape for one sample.
+        dtype: Number type of the result.
+        shared: Whether to return (1, *shape) if the value is the same for the whole batch.
+
+    Raises:
+        ArgumentTypeError: It does not hold real numbers.
+        ArgumentError: It does not broadcast, or is not finite.
     """
     array = real(label, value)
     own = shape if shared and array.ndim <= len(shape) else (*leading, *shape)
@@ -456,11 +505,13 @@ def spread(
 
 
 UNIT = 1e-5
-"""How far from 1 the length of a quaternion may be: float32 states pass, a forgotten normalization does not."""
+"""Largest deviation of a quaternion's length from 1: float32 states pass, a forgotten normalization does not."""
 
 
 def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.NDArray[Any]) -> None:
-    """Raises ValueError where entries of an input (batch, entries) that must have length 1 together do not."""
+    """Raise ArgumentError if entries of an input (batch, entries) that must form a unit vector do not have
+    length 1.
+    """
     for start, stop in places:
         part = flat[:, start:stop]
         squared = np.sum(part * part, axis=1).real
@@ -475,8 +526,18 @@ def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.N
 
 
 def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], iterations: Collection[str] = ()) -> None:
-    """Raises ValueError: an input is unknown or missing; TypeError: they have no names. what: takes them. iterations:
-    as `leading_axes` has them."""
+    """Check the names of a call's inputs.
+
+    Args:
+        what: The called function, for the error.
+        ports: Expected inputs.
+        inputs: Names of the passed inputs.
+        iterations: Names of per-iteration inputs.
+
+    Raises:
+        ArgumentError: An input is unknown or missing.
+        ArgumentTypeError: The inputs do not have names.
+    """
     names = [port.name for port in ports]
     for name in inputs:
         if not isinstance(name, str):
@@ -489,7 +550,7 @@ def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], ite
 
 
 def missing_inputs(expected: Mapping[str, object]) -> str:
-    """Return the text of the error for inputs that a call lacks. expected: the shape of each, in words."""
+    """Return the text of an error for missing inputs, given the shape of each in words."""
     names, verb = " and ".join(f"'{name}'" for name in expected), "are" if len(expected) > 1 else "is"
     shapes = dict.fromkeys(map(str, expected.values()))
     each = [f"{name} {shape}" for name, shape in expected.items()] if len(shapes) > 1 else list(shapes)
@@ -500,10 +561,16 @@ def missing_inputs(expected: Mapping[str, object]) -> str:
 def leading_axes(
     ports: Sequence[Shaped], arrays: Mapping[str, Any], *, iterations: Collection[str] = (), axes: int | None = None
 ) -> tuple[int, ...]:
-    """The axes of arrays before those of their ports, the same for all: () of a single sample, (batch,), or more.
+    """Return the leading axes that all arrays share: () for a single sample, (batch,), or more.
 
-    iterations: names of those that have an axis of iterations between. axes: how many leading ones there are to be; any
-    number unless given. Raises ValueError naming an input of another shape, or with others than the inputs before it.
+    Args:
+        ports: The inputs.
+        arrays: Array of each input by name.
+        iterations: Names of per-iteration inputs, which have an axis of iterations after the leading axes.
+        axes: Required number of leading axes; None for any number.
+
+    Raises:
+        ArgumentError: An input has another shape, or other leading axes than the inputs before it.
     """
     leading: tuple[int, ...] | None = None
     first, count = "", None
@@ -598,21 +665,31 @@ def _broadcasts(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 
 def _expected(port: Shaped, iterations: Collection[str], axes: int | None) -> str:
-    """The shape of an input."""
+    """Return the expected shape of an input in words."""
     own = [*(["iterations"] if port.name in iterations else []), *map(str, port.shape)]
     single = "" if axes is not None or port.name in iterations else f", or {port.shape} for a single state"
     return f"({', '.join(['batch', *own])}){single}"
 
 
 def check_fits(label: str, array: Typed, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raises ValueError where memory that compiled code is given has another shape or dtype than it takes."""
+    """Raise ArgumentError if an array for compiled code has another shape or dtype than expected."""
     if array.shape != shape or array.dtype != dtype:
         raise ArgumentError(f"{label} is {array.dtype} {array.shape}; expected {dtype} {shape}")
 
 
 def check_written(label: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raises ValueError or TypeError where compiled code cannot write to an array: as `check_fits`, or it is read-only
-    or not numpy's."""
+    """Check that compiled code can write to an array.
+
+    Args:
+        label: The array, for the error.
+        array: The array.
+        shape: Expected shape.
+        dtype: Expected dtype.
+
+    Raises:
+        ArgumentTypeError: It is not a numpy array.
+        ArgumentError: It has another shape or dtype, or is read-only.
+    """
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError(f"{label} is a {type(array).__name__}; expected an array to write to")
     check_fits(label, array, shape, dtype)

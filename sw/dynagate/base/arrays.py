@@ -1,4 +1,4 @@
-"""Types of arrays."""
+"""Type aliases for numpy arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-"""An array of any numbers."""
+"""An array of any number type."""
 
 Floats = npt.NDArray[np.float64]
 """An array of float64."""

@@ -1,4 +1,6 @@
-"""The cache in memory that every part of the package uses: with a lock, a size, and keys that hold what they mean."""
+"""In-memory caches for the whole package: thread-safe, limited in size, with keys that compare the objects
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ Value = TypeVar("Value")
 
 
 class Same:
-    """A key that is one object: equal keys hold the very same object, whatever `==` of the object means.
+    """A key that stands for one object: two keys are equal only if they hold the same object.
 
     The key keeps the object alive, so no other object can get its address.
     """

@@ -1,4 +1,4 @@
-"""Options of a call: those that differ from their defaults, and those in one object."""
+"""Find which options of a call differ from their defaults, whether passed as keywords or in one object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def changed_options(options: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
-    """Return the options that differ from their defaults. options: value and default, by name."""
+    """Return the options that differ from their defaults, given the value and the default of each."""
     return {
         name: value
         for name, (value, default) in options.items()

@@ -1,6 +1,6 @@
-"""Options, methods and values that other packages have under other names, and what to write here.
+"""Names of options, methods and values in other packages, and their names here, for error messages.
 
-Names of functions and results elsewhere are in `dynamics.functions.aliases`.
+Names of functions and results in other packages are in `dynamics.functions.aliases`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "workers": ("threads",),
     "xgoal": ("goal",),
 }
-"""Names of options, inputs and devices, in lower case without other signs -> names here. The first that fits counts."""
+"""Options, inputs and devices of other packages, in lower case without punctuation -> names here. An error suggests the
+first name that the call accepts.
+"""
 
 _BUILD = "for hardware write dynagate.build(robot, function, ii=8)"
 _ROLLOUT = "for a motion write dynagate.Rollout(robot, steps=..., dt=...)"
@@ -113,10 +115,10 @@ OF_OTHER_CALLS: dict[str, dict[str, str]] = {
     "Contact": {"damping": "dynagate.forces.CompliantContact has the option dissipation"},
     "build": {**dict.fromkeys(("device", "target", "board", "link", "simulate", "backend"), _OPEN), **_VARIABLE},
 }
-"""Options of a call that belong to another call: name of the call -> option, spelled as in OPTIONS -> what to write."""
+"""Options that belong to another call: name of the call -> option, spelled as in OPTIONS -> what to write."""
 
 HARDWARE = frozenset({"fpga", "hardware", "verilog", "rtl", "hdl", "asic", "zynq", "pynq", "xilinx", "board", "sim"})
-"""Devices that are reached with a design, in the words of users."""
+"""Words that users pass as a device for hardware, which needs a design."""
 
 
 def spelled(name: object) -> str:
@@ -164,4 +166,4 @@ CALLED = (
     *("compute", "eval", "evaluate", "forward", "integrate", "optimise", "optimize", "plan", "rollout", "run"),
     *("simulate", "solve", "step"),
 )
-"""Names of methods elsewhere for what is a call of the object here."""
+"""Names of methods in other packages for which an object here is called directly."""

@@ -1,9 +1,9 @@
-"""Numbers that keep their exact value through arithmetic, next to the float64 that it is rounded to.
+"""Numbers that keep their exact value through arithmetic, in addition to their rounded float64 value.
 
-The constants of a robot are multiplied and added before and while a function is traced. Two orders of the same
-operations give floats that differ in their last digits, and one exact value. That value is kept modulo a prime: sums,
-products and quotients of numbers are sums, products and quotients of their residues. Only the decision whether two
-terms are equal reads the residues (`graph.field`); results are computed from the floats.
+The constants of a robot are multiplied and added before and during tracing. Two orders of the same operations give
+floats that differ in their last digits, but one exact value. That value is kept modulo a prime: sums, products and
+quotients of numbers are sums, products and quotients of their residues. Only the test whether two terms are equal reads
+residues (`graph.field`); results are computed from the floats.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 PRIME = 0xC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22514A08798E3404DDEF9519B3CD3A437B
-"""A prime of 384 bits, the first one after 96 + π 2**382. It has no short form such as 2**521 - 1, in which powers of
-two of very different sizes coincide."""
+"""A prime of 384 bits, the first after 96 + π 2**382.
+
+It has no short form such as 2**521 - 1, in which powers of two of very different sizes coincide.
+"""
 
 
 _new: Callable[..., Any] = float.__new__
@@ -31,7 +33,7 @@ class Exact(float):
     __slots__ = ("residue",)
 
     __array_priority__ = 1000.0
-    """numpy leaves operations with arrays to this class."""
+    """Priority with which numpy leaves operations with arrays to this class."""
 
     residue: int
 
@@ -100,8 +102,10 @@ _add, _mul = float.__add__, float.__mul__
 
 
 def _with_array(operation: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
-    """An operation of a number and an array. numpy would make a float64 of the number; in an array of objects it stays
-    what it is."""
+    """Apply an operation to a number and an array.
+
+    In an array of objects the number keeps its exact value; otherwise it becomes a float64.
+    """
     if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
         return NotImplemented
     if (a if isinstance(a, np.ndarray) else b).dtype != object:
@@ -122,7 +126,7 @@ def _quotient(a: float, b: float) -> float:
 
 
 def _rounded(value: float, residue: int) -> Exact:
-    """The number with this residue. What rounding leaves of numbers that cancel exactly is 0."""
+    """Return the number with this residue. If the residue is 0, the rounding error that is left becomes 0."""
     residue %= PRIME
     if not residue and math.isfinite(value):
         value = 0.0
@@ -132,7 +136,7 @@ def _rounded(value: float, residue: int) -> Exact:
 
 
 def exact(value: float) -> Exact:
-    """A number that stands for itself."""
+    """Return a number that stands for exactly its float value."""
     if isinstance(value, Exact):
         return value
     number: Exact = _new(Exact, value)
@@ -141,7 +145,7 @@ def exact(value: float) -> Exact:
 
 
 def written(values: Any) -> Any:
-    """An array of numbers that stand for the shortest decimals that round to them: a file's 0.1 is 1/10."""
+    """Return an array of numbers that stand for their shortest decimals: 0.1 in a file is exactly 1/10."""
     numbers = np.asarray(values, dtype=np.float64)
     result = np.empty(numbers.shape, dtype=object)
     for index, value in np.ndenumerate(numbers):
@@ -150,7 +154,7 @@ def written(values: Any) -> Any:
 
 
 def residue(value: float) -> int:
-    """The exact value of a number modulo the prime; infinity and NaN have the residue 0."""
+    """Return the exact value of a number modulo the prime; 0 for infinity and NaN."""
     return value.residue if isinstance(value, Exact) else _residue(float(value))
 
 

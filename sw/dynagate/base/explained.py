@@ -1,4 +1,6 @@
-"""Errors for arguments of wrong types: they name the argument and the expected type, not the place of the failure."""
+"""Explain errors from arguments of wrong types: name the argument and the expected type instead of the
+failing line.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ PUBLIC_NAMES = {
     "Mppi": "dynagate.mppi",
     "PayloadEstimator": "dynagate.payload_estimator",
 }
-"""Classes that users call by another name -> this name."""
+"""Classes that users call by another name -> that name."""
 KINDS: dict[object, tuple[Any, str]] = {
     bool: ((bool, np.bool_), "True or False"),
     int: (Integral, "a whole number"),
@@ -48,7 +50,7 @@ KINDS: dict[object, tuple[Any, str]] = {
     collections.abc.Callable: (collections.abc.Callable, "a function"),
     tuple: ((tuple, list, np.ndarray), "a tuple"),
 }
-"""Accepted types and their description, for annotations that are described by other words than their names."""
+"""Annotations with their accepted types and their description, if it differs from the type's name."""
 
 
 class _UnfitError(ArgumentTypeError):
@@ -65,7 +67,7 @@ _UnfitError.__module__ = ArgumentTypeError.__module__
 
 
 FIRST = "_checked_first"
-"""Attribute of a function: what checks its arguments before an unexpected keyword is reported."""
+"""Attribute of a function with a check that runs before an unexpected keyword is reported."""
 
 
 def checking_first(check: Callable[..., object]) -> Callable[[T], T]:
@@ -84,11 +86,13 @@ def checking_first(check: Callable[..., object]) -> Callable[[T], T]:
 
 
 def explained(thing: T) -> T:
-    """A function, or a class with its methods, whose calls raise TypeError where Python fails on an argument of another
-    type than the signature has: the text names each one and what was expected.
+    """Decorate a function, or a class with its methods, to explain arguments of wrong types.
 
-    The arguments are looked at once a call has failed, so a call that is right takes no longer. An `Error` passes, and
-    so does what fails although all arguments are of their types: that is a bug of the program.
+    If a call fails with one of Python's own errors, its arguments are compared with the signature, and TypeError names
+    each
+    wrong one and the expected type. A successful call takes no extra time. An `Error` passes unchanged. So does a
+    failure
+    although all types are right: that is a bug of the program.
     """
     if not inspect.isclass(thing):
         return typing.cast(T, _explained(thing))
@@ -126,8 +130,14 @@ def _explained(function: Callable[..., Any]) -> Callable[..., Any]:
 def check_types(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], cause: BaseException | None = None
 ) -> None:
-    """Raises TypeError naming the arguments of a call that are missing, without a place, or of other types than the
-    function's signature has. cause: what became of the call."""
+    """Raise TypeError if arguments of a call are missing, unexpected or of other types than in the signature.
+
+    Args:
+        function: The called function.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+        cause: Error of the call, if it failed.
+    """
     signature = inspect.signature(function)
     label = _label(function)
     try:
@@ -156,16 +166,23 @@ def _check_first(
 
 
 def check_fields(options: object) -> None:
-    """Raises TypeError naming the fields of a dataclass that are of other types than it says: of options that nobody
-    looks at until work has begun."""
+    """Raise TypeError if fields of a dataclass of options have other types than declared.
+
+    It is for options that are read only after work has begun.
+    """
     kind = type(options)
     values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}  # type: ignore[arg-type]
     check_options(kind.__name__, kind, values)
 
 
 def check_options(call: str, kind: type, values: Mapping[str, Any]) -> None:
-    """Raises TypeError naming the options of a call that are of other types than the fields of a dataclass which they
-    are for. call: what took them."""
+    """Raise TypeError if options have other types than the fields of a dataclass.
+
+    Args:
+        call: The call that received them, for the error.
+        kind: The dataclass.
+        values: The options by name.
+    """
     arguments = []
     for name, value in values.items():
         (owner, *_) = (each for each in kind.__mro__ if name in inspect.get_annotations(each))
@@ -185,14 +202,16 @@ def _check(label: str, arguments: Iterable[tuple[str, Any, Any]], cause: BaseExc
 
 
 def _label(function: Callable[..., Any]) -> str:
-    """Return the name that a user calls: a method with its class, or the class for its constructor."""
+    """Return the name by which a user calls a function: a method with its class, or the class for its
+    constructor.
+    """
     *owner, name = function.__qualname__.rpartition("<locals>.")[2].split(".")
     owner = [PUBLIC_NAMES.get(each, each) for each in owner]
     return ".".join([*owner, *([] if owner and name in CALLED else [name])])
 
 
 def _unbound(label: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """Why the arguments of a call have no places."""
+    """Return why the arguments of a call do not fit the signature."""
     parameters = [each for each in signature.parameters.values() if each.name not in ("self", "cls")]
     count = len(args) - (len(parameters) < len(signature.parameters))
     placed = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
@@ -214,7 +233,7 @@ def _unbound(label: str, signature: inspect.Signature, args: tuple[Any, ...], kw
 
 
 def _arguments(function: Callable[..., Any], bound: inspect.BoundArguments) -> Iterator[tuple[str, Any, Any]]:
-    """Names, values and the types that a signature has for them. A method's own object is none."""
+    """Yield the name, value and declared type of each argument, without a method's own object."""
     space = inspect.unwrap(function).__globals__
     for name, value in bound.arguments.items():
         parameter = bound.signature.parameters[name]
@@ -280,7 +299,7 @@ def matches(value: Any, annotation: Any) -> bool:
 
 
 def _holds(value: Any, kind: Any, inner: tuple[Any, ...]) -> bool:
-    """Whether what is in a container is of the types that it is of. A text is no container of texts."""
+    """Return whether the entries of a container have the declared types. A text is not a container of texts."""
     if not (isinstance(kind, type) and issubclass(kind, Iterable) and kind not in (str, np.ndarray)):
         return True
     if isinstance(value, str | bytes) or not is_collection(value):
@@ -293,7 +312,7 @@ def _holds(value: Any, kind: Any, inner: tuple[Any, ...]) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether numpy makes an array of real numbers of a value, or it lies on a GPU."""
+    """Return whether numpy can convert a value to an array of real numbers, or it is on a GPU."""
     if hasattr(value, "__cuda_array_interface__"):
         return True
     try:
@@ -303,7 +322,7 @@ def _is_array(value: Any) -> bool:
 
 
 def in_words(annotation: Any) -> str:
-    """A type, as an error's text has it."""
+    """Return a type in the words of an error message."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation is npt.ArrayLike:
         return "an array of numbers"

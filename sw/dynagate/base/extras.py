@@ -1,4 +1,6 @@
-"""Packages that an extra brings (`pip install 'dynagate[...]'`), and what to type where one is missing."""
+"""Import packages that an extra installs (`pip install 'dynagate[...]'`), with an error that states what to
+install.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ def install(extra: str) -> str:
 
 @contextmanager
 def brought_by(extra: str, what: str) -> Iterator[None]:
-    """Imports of packages that an extra brings. what: needs them, for the text. Raises MissingExtraError naming the
-    module that is not installed."""
+    """Turn a missing module inside the block into MissingExtraError with the extra to install; `what` needs the
+    module.
+    """
     try:
         yield
     except ModuleNotFoundError as missing:

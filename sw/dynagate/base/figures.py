@@ -1,4 +1,4 @@
-"""Figures by matplotlib in one manner: a grid, plain numbers at logarithmic axes, and a line that says their origin."""
+"""Figures by matplotlib in one style: a grid, plain numbers on logarithmic axes, and a line with their origin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ DPI = 150
 
 
 def new_figure(width: float, height: float, extra: str) -> Any:
-    """A matplotlib figure, in inches. extra: the one to install. Raises MissingExtraError: matplotlib is missing."""
+    """Return a matplotlib figure of a size in inches. Raise MissingExtraError with the extra if matplotlib is
+    missing.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -27,7 +29,7 @@ def new_figure(width: float, height: float, extra: str) -> Any:
 
 
 def plain_logarithmic(axis: Any) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, as plain numbers, on a logarithmic axis."""
+    """Set ticks at 1, 2 and 5 times powers of ten on a logarithmic axis, as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -36,21 +38,21 @@ def plain_logarithmic(axis: Any) -> None:
 
 
 def grid(axes: Any) -> None:
-    """Faint lines behind the curves."""
+    """Draw faint grid lines behind the curves."""
     axes.set_axisbelow(True)
     axes.grid(True, which="major", color="#d0d5da", linewidth=0.6)
     axes.grid(True, which="minor", color="#e8ebee", linewidth=0.4)
 
 
 def origin(*parts: str) -> str:
-    """Processor, cores, Python, numpy and today's date, and what else the figures come from."""
+    """Return a line with the processor, cores, versions, today's date and further parts."""
     name, _ = processor()
     here = [f"{name}, {os.cpu_count()} cores", *parts]
     return "; ".join([*here, f"Python {platform.python_version()}, numpy {np.__version__}", date.today().isoformat()])
 
 
 def saved(figure: Any, path: Path, notes: Sequence[str]) -> Path:
-    """The figure as PNG, with the notes below it, a line each."""
+    """Save a figure as PNG with notes below it, one on each line, and return the path."""
     figure.supxlabel("\n".join(notes), fontsize=6.5, color="#5b6773", parse_math=False)
     figure.savefig(path, dpi=DPI)
     return path

@@ -1,7 +1,7 @@
-"""Locks that a forked process can take.
+"""Locks that work in a forked process.
 
-A fork copies a lock that another thread holds, but not this thread: in the child nobody would release it. Objects that
-own locks therefore register them here, and get new ones in each child.
+A fork copies a lock that another thread holds, but not this thread, so nothing would release it in the child. Objects
+with locks register here and get new locks in each child.
 """
 
 from __future__ import annotations

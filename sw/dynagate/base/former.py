@@ -1,4 +1,4 @@
-"""Names that were called otherwise before: what errors say to write now."""
+"""Former names of functions and classes, and what to write now, for error messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = {
     "Build": "dynagate.Design",
     "ProcessorBuild": "dynagate.Design",
 }
-"""Names of the package -> the names now."""
+"""Former names in the package -> current names."""
 
 LOAD = "dynagate.Robot.from_file(path), or dynagate.robots.load(name)"
 ANSWERS = {
@@ -27,4 +27,4 @@ ANSWERS = {
     "contact": "dynagate.forces.Contact",
     "grad": "dynagate.jax.function(robot, function) under jax.grad",
 }
-"""Names that are guessed, spelled as in `base.elsewhere` -> what to write."""
+"""Names that users guess, spelled as in `base.elsewhere` -> what to write."""

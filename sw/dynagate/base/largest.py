@@ -1,27 +1,28 @@
-"""Largest sizes of what is unrolled, allocated or computed. An option beyond its size is refused before any work."""
+"""Upper limits of options that are unrolled, allocated or computed. A larger option is rejected before any work."""
 
 MAX_EXPONENT = 16
-"""Power of a contact's depth or speed: a graph has one product for each."""
+"""Largest exponent of a contact's depth or speed, since a graph has one product for each."""
 MAX_AROUND = 1000
-"""Points around the rim of a cylinder."""
+"""Largest number of contact points around the rim of a cylinder."""
 MAX_LINKS = 10_000
-"""Links of a chain at random."""
+"""Largest number of links of a random chain."""
 MAX_CONSTRAINT_ROWS = 300
-"""Rows of all constraints of a robot together: the factorization of their system is unrolled."""
+"""Largest number of rows of all constraints of a robot, whose factorization is unrolled."""
 MAX_STEPS = 10_000_000
-"""Steps of a rollout."""
+"""Largest number of steps of a rollout."""
 MAX_ITERATIONS = 100_000
-"""Iterations of a step, sweeps over its contacts, iterations of a solver."""
+"""Largest number of iterations in a step, of sweeps over contacts, and of iterations of a solver."""
 MAX_KNOTS = 100_000
-"""Knots of a solver, and nodes between which MPPI draws its torques."""
+"""Largest number of knots of a solver, and of nodes between which MPPI draws torques."""
 MAX_SAMPLES = 1_000_000
-"""Rollouts of a call of MPPI."""
+"""Largest number of rollouts in a call of MPPI."""
 MAX_STATES = 10_000_000
-"""States that an operating region draws, and on which formats are chosen or checked."""
+"""Largest number of states drawn from an operating region."""
 MAX_BATCH = 10_000_000_000
-"""Samples of a call."""
+"""Largest number of samples in a call."""
 MAX_THREADS = 1024
-"""Threads of a kernel."""
+"""Largest number of threads of a kernel."""
 SMALLEST_LIMIT, LARGEST_LIMIT = 1e-30, 1e30
-"""Limits of positions, speeds, accelerations and efforts of an operating region, in their units: a format of fixed
-point holds none beyond."""
+"""Range of the limits of positions, speeds, accelerations and efforts in an operating region, in their units.
+Fixed-point formats hold no limits outside it.
+"""

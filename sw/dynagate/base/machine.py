@@ -1,4 +1,4 @@
-"""The computer that figures come from."""
+"""Describe the computer on which measurements were made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic with a whole set of named results, which is refused with the names to write."""
+"""Reject arithmetic with a complete set of named results, with an error that lists the names to use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Names for what an algorithm computes: no-ops on numbers, node names while tracing.
+"""Names for intermediate values of an algorithm: node names while tracing, no effect on numbers.
 
-An algorithm says `with scope("minv", i): d = label(1.0 / a, "d")` and the traced node is called `minv.3.d`.
+An algorithm writes `with scope("minv", i): d = label(1.0 / a, "d")`, and the traced node is called `minv.3.d`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _path: ContextVar[str] = ContextVar("_path", default="")
 
 @contextmanager
 def scope(*parts: str) -> Iterator[None]:
-    """Everything computed inside belongs to this part of the algorithm."""
+    """Prefix the names of values computed in this block."""
     token = _path.set(".".join((_path.get(), *parts)) if _path.get() else ".".join(parts))
     try:
         yield

@@ -9,13 +9,13 @@ from dynagate.base.elsewhere import OF_OTHER_CALLS, spelled, written
 from dynagate.base.errors import ArgumentTypeError
 
 ALIKE = 0.7
-"""Ratio of `difflib` above which one name may be a misspelling of another."""
+"""Smallest ratio of `difflib` at which one name may be a misspelling of another."""
 ALIKE_A_LITTLE = 0.5
-"""The same ratio, for names that an error lists."""
+"""Smallest ratio of `difflib` for the names that an error lists."""
 LISTED = 8
-"""Most options of a call of which an error lists all."""
+"""Largest number of options of a call that an error lists completely."""
 SUGGESTED, FEWEST = 4, 3
-"""Largest number of names in a suggestion, and letters of the shortest name that is searched for within others."""
+"""Largest number of names in a suggestion, and shortest name that is searched for inside other names."""
 
 
 RENAMED = {
@@ -31,7 +31,7 @@ RENAMED = {
     "urdf": "shapes=dynagate.Shapes(urdf=...)",
     "what": "design",
 }
-"""Former names of options: the old name -> what to write now."""
+"""Former names of options -> what to write now."""
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
@@ -50,7 +50,14 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 def check_keyword(function: str, name: str, known: Iterable[str], what: str = "") -> None:
-    """Raises TypeError: a function has no keyword of this name. known: those that it has. what: it has these for."""
+    """Raise ArgumentTypeError if a function has no keyword of this name.
+
+    Args:
+        function: Name of the function.
+        name: The keyword.
+        known: The keywords that it has.
+        what: The kind of object for which it has them, for the error.
+    """
     names = list(known)
     if name not in names:
         here = f"for {what} one of" if what else "one of"

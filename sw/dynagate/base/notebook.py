@@ -1,4 +1,4 @@
-"""Tables for notebooks."""
+"""HTML tables for notebooks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from html import escape
 from typing import Any
 
 MAX_ROWS = 60
-"""Largest number of rows that a notebook shows of a table."""
+"""Largest number of rows of a table that a notebook shows."""
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as HTML. head: the names of the columns."""
+    """Return a table as HTML, given the names of the columns and the rows."""
     listed = list(rows)
     names = "".join(f"<th>{escape(str(name))}</th>" for name in head)
     body = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in listed[:MAX_ROWS]]

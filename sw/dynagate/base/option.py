@@ -1,7 +1,7 @@
-"""Options in the fields of dataclasses: the help, the unit and the limits of each, in one place.
+"""Describe options as dataclass fields, each with its help text, unit and limits.
 
-A dataclass of options lists what a function accepts. `option` makes a field of it that carries its help, so that the
-command line makes its option from the field (`cli/fields.py`).
+A dataclass of options lists what a function accepts. The command line makes its options from the same fields
+(`cli/fields.py`).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ class Option:
     """Description of an option."""
 
     help: str
-    """Sentence on the effect of the option. It begins with a verb."""
+    """Sentence that states the effect of the option, beginning with a verb."""
     unit: str | None = None
     """Unit or kind of the value, as help shows it, such as "CYCLES"."""
     name: str | None = None
-    """Name on the command line, such as "--json". Unless given, it is the name of the field."""
+    """Name on the command line, such as "--json"; None for the name of the field."""
     least: int = 1
     """Smallest whole number."""
     most: int | None = None
     """Largest whole number."""
     choices: tuple[str, ...] = ()
-    """Texts that are accepted; none stands for all."""
+    """Accepted texts; () for any text."""
     type: Any = None
-    """Type of the value as the command line converts it. Unless given, it follows from the type of the field."""
+    """Type to which the command line converts the value; None for the type of the field."""
     callback: Any = None
-    """Function that the command line converts all values of a repeatable option with."""
+    """Function that converts all values of a repeatable option on the command line."""
 
 
 def option(help: str, default: Any = MISSING, **description: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Random numbers from a counter: the integers are the definition, on every backend and on a chip.
+"""Counter-based random numbers, defined by integers that are the same on every backend and on a chip.
 
-Philox 2x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) makes 64 bits of two counters and a
-key, of 32 bits each. A number is the sum of their four halves of 16 bits: nearly normal, within 3.5 deviations.
+Philox 2x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) computes 64 bits from two counters
+and a key of 32 bits each. A number is the sum of their four halves of 16 bits: nearly normal, within 3.5 standard
+deviations.
 """
 
 from __future__ import annotations
@@ -18,14 +19,20 @@ FACTOR, KEY_STEP, ROUNDS = 0xD256D193, 0x9E3779B9, 10
 MEAN = 131070
 """Mean of the sum of four 16-bit halves, which is subtracted from each sum."""
 FRAC, WIDTH = 15, 18
-"""Bits of a number's integer behind the binary point, and all of them: numbers lie between -4 and 4."""
+"""Fraction bits and total bits of a number's integer. Numbers are between -4 and 4."""
 DEVIATION = float(np.sqrt(4.0 * (65536.0**2 - 1.0) / 12.0))
 """Standard deviation of the integers."""
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def philox(first: Any, second: Any, key: Any) -> tuple[Words, Words]:
-    """Two words of 32 bits, from counters and a key of 32 bits: integers 0 or above, or arrays of them."""
+    """Return two words of 32 bits, computed from two counters and a key of 32 bits each.
+
+    Args:
+        first: First counter, a nonnegative integer or an array of them.
+        second: Second counter.
+        key: Key.
+    """
     a, b, k = (np.asarray(x, dtype=np.uint64) for x in (first, second, key))
     for _ in range(ROUNDS):
         product = a * np.uint64(FACTOR)
@@ -35,15 +42,28 @@ def philox(first: Any, second: Any, key: Any) -> tuple[Words, Words]:
 
 
 def integers(number: Any, draw: Any, seed: Any) -> Integers:
-    """The integers of numbers, each of 32 bits, of a draw of a seed: -131070 to 131070, of mean 0."""
+    """Return the integers of random numbers: -131070 to 131070, with mean 0.
+
+    Args:
+        number: Indices of the numbers, 32 bits each.
+        draw: Index of the draw, 32 bits.
+        seed: Seed, 32 bits.
+    """
     halves = np.uint64(0xFFFF)
     total = sum((x >> np.uint64(16)) + (x & halves) for x in philox(number, draw, seed))
     return np.asarray(total).astype(np.int64) - MEAN
 
 
 def real(number: Any, draw: Any, seed: Any) -> Any:
-    """The same as numbers, integers times 2**-FRAC, of operands that are rounded to the next integer, half up, and
-    taken modulo 2**32."""
+    """Return random numbers as floats: integers times 2**-FRAC.
+
+    The arguments are rounded to integers, half up, and taken modulo 2**32.
+
+    Args:
+        number: Indices of the numbers.
+        draw: Index of the draw.
+        seed: Seed.
+    """
     whole = []
     for x in (number, draw, seed):
         rounded = np.floor(np.real(np.asarray(x)).astype(np.float64) + 0.5)

@@ -1,4 +1,4 @@
-"""Objects with compiled code or a device of this process, which no other process can have."""
+"""Objects that cannot be pickled, because they hold compiled code or a device of this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ Self = TypeVar("Self", bound="SharedFunction")
 
 
 def refuse_pickling(value: object, makers: str, what: str = "pickled") -> NoReturn:
-    """Raise ArgumentTypeError. makers: what makes such an object, in code. what: is refused."""
+    """Raise ArgumentTypeError for an object that cannot be pickled.
+
+    Args:
+        value: The object.
+        makers: Code that creates such an object, for the error.
+        what: What was attempted.
+    """
     raise ArgumentTypeError(
         f"{value!r} can't be {what}: it holds code or a device of this process. Pass the robot and the "
         f"options, and call {makers}, in the other process."
@@ -18,7 +24,7 @@ def refuse_pickling(value: object, makers: str, what: str = "pickled") -> NoRetu
 
 
 class SharedFunction:
-    """A function without a state: a copy, of a model that holds it too, is the function itself. It is not pickled."""
+    """A function without a state. Copying returns the function itself, and it cannot be pickled."""
 
     def __copy__(self: Self) -> Self:
         return self

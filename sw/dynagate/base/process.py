@@ -1,4 +1,4 @@
-"""Programs that are run, and how they ended, in words."""
+"""Run programs, and describe in words how they ended."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from dynagate.base.errors import Error
 from dynagate.base.storage import full_disk
 
 STOPPED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGXCPU")
-"""Signals that people, time limits and systems that go down send."""
+"""Signals by which people, time limits and system shutdowns stop a program."""
 
 
 def ending(status: int) -> str:
-    """How a program ended, to stand behind its name. status: as `subprocess` has it, negative for a signal."""
+    """Return how a program ended, in words that follow its name.
+
+    Args:
+        status: Exit status as in `subprocess`, negative for a signal.
+    """
     if status >= 0:
         return f"failed with status {status}"
     try:
@@ -60,7 +64,7 @@ def python_command(program: str, *arguments: str) -> list[str]:
 
 
 def python_environment(**variables: str) -> dict[str, str]:
-    """Return the environment for an isolated Python process and for the programs that it starts in turn.
+    """Return the environment for an isolated Python process and the programs that it starts.
 
     PYTHON* variables are removed; PYTHONSAFEPATH keeps the working directory off the path (from Python 3.11 on).
     """
@@ -102,8 +106,17 @@ def run(
 ) -> str:
     """Run a program and return its output.
 
-    name: in errors, by default the name of the program's file. place: working folder. folder: output folder. lines: how
-    many last lines of its messages an error shows. Raises `failure` if the program fails or does not start.
+    Args:
+        command: Program and arguments.
+        failure: Class of the error.
+        name: Name in errors; None for the name of the program's file.
+        place: Working folder.
+        folder: Output folder.
+        environment: Environment variables.
+        lines: Number of last lines of its messages that an error shows.
+
+    Raises:
+        failure: The program fails or does not start.
     """
     try:
         done = completed(command, cwd=place, env=environment)

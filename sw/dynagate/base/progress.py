@@ -1,4 +1,4 @@
-"""Steps that take a while, by tqdm: a line with what happens and a clock, where a terminal is there."""
+"""Report progress of slow stages with a line of text and a clock, by tqdm, if there is a terminal."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Progress = Callable[[str], Any]
 
 
 def quiet(text: str) -> None:
-    """Show no progress: the default of functions that report it."""
+    """Ignore a line of progress: the default of functions that report it."""
 
 
 QUIET = 1.0
-"""Seconds after which a step is shown that leaves no line behind."""
+"""Seconds after which a stage that leaves no line behind is shown."""
 
 
 def shows() -> bool:
-    """Return whether the output shows a line that changes: a terminal or a notebook."""
+    """Return whether the output is a terminal or a notebook, which can show a line that changes."""
     if sys.stderr.isatty():
         return True
     notebook = sys.modules.get("ipykernel.zmqshell")
@@ -35,11 +35,15 @@ def shows() -> bool:
 
 
 class ProgressLine:
-    """Call with what is about to happen; the step before is then done.
+    """Report stages: each call receives the next stage, which ends the previous one.
 
-    lasting: a terminal or notebook keeps a line for every step, with its seconds, and a log gets a line when a step
-    starts. Else there is one line while a step takes longer than QUIET seconds, and nothing is left of it.
-    took: what was done, and the seconds of each.
+    Args:
+        lasting: Whether to keep a line with the seconds of each stage in a terminal or notebook, and to write a
+            line at
+            the start of each stage to a log. Otherwise a line is shown while a stage takes longer than QUIET seconds.
+
+    Attributes:
+        took: Completed stages and their seconds.
     """
 
     def __init__(self, *, lasting: bool = False) -> None:

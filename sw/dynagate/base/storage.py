@@ -1,6 +1,6 @@
-"""Files and folders that are put in place whole or not at all, and JSON that may be damaged.
+"""Write files and folders completely or not at all, and read files that may be damaged.
 
-Errors are of the caller's kind. They name the file or folder, the reason and what to do.
+Errors have the caller's class. They name the file or folder, the reason and what to do.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dynagate.base.errors import Error
 
 SCRATCH = ".building-"
 MARK, MARK_TEXT = "made-by-dynagate", "dynagate made this folder and may remove it with all that it holds.\n"
-"""A file in each folder that may go at some time, and what is in it: no other folder is ever removed."""
+"""Name and content of a file in each folder that may be removed later. No other folder is ever removed."""
 
 DAY = 24 * 3600.0
 FULL = 2**20
-"""Free bytes below which a disk counts as full."""
+"""Number of free bytes below which a disk counts as full."""
 
 MAX_FILE_BYTES = 2**28
-"""Largest size in bytes of a file that is read as a whole: designs, programs, their benches, formats, JSON."""
+"""Largest size in bytes of a file that is read completely: designs, programs, benches, formats, JSON."""
 
 WRITABLE = "expected a folder that can be written"
 
@@ -37,8 +37,18 @@ WRITABLE = "expected a folder that can be written"
 def scratch(folder: Path, failure: type[Error], what: str, advice: str = WRITABLE) -> Iterator[Path]:
     """A new folder within `folder`, and so on its disk, to make `what` in before it is put in place.
 
-    Makes `folder` if it is missing and removes scratch folders that killed processes left there. Removes the new folder
-    at the end. Raises `failure` in place of every OSError.
+    `folder` is created if it is missing, and scratch folders that killed processes left there are removed. The new
+    folder
+    is removed at the end.
+
+    Args:
+        folder: The parent folder.
+        failure: Class of the error.
+        what: What is made, for the error.
+        advice: What to do, for the error.
+
+    Raises:
+        failure: An OSError occurs.
     """
     _check_name(folder, failure, what)
     try:
@@ -52,12 +62,12 @@ def scratch(folder: Path, failure: type[Error], what: str, advice: str = WRITABL
 
 
 def mark(folder: Path) -> None:
-    """Says in a folder that it is ours to remove."""
+    """Mark a folder as one that dynagate may remove."""
     (folder / MARK).write_text(MARK_TEXT, encoding="utf-8")
 
 
 def is_marked(path: Path) -> bool:
-    """Whether a path is a folder of the user's own that `mark` has marked, and no link to one."""
+    """Return whether a path is the user's own folder with a mark, and not a link."""
     try:
         status = path.lstat()
         own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
@@ -75,7 +85,7 @@ def sweep(folder: Path) -> None:
 
 
 def is_left(path: Path) -> bool:
-    """Whether a path is a scratch folder of the user's own, a day old or older."""
+    """Return whether a path is the user's own scratch folder that is a day old or older."""
     return path.name.startswith(SCRATCH) and is_marked(path) and time.time() - path.lstat().st_mtime > DAY
 
 
@@ -98,8 +108,13 @@ def _check_name(folder: Path, failure: type[Error], what: str) -> None:
 
 
 def put(draft: Path, target: Path, last: str) -> None:
-    """Rename a folder to its target. Where the target is there, replace its files one by one, that named `last` last,
-    and do not touch other files in it."""
+    """Move a folder to its target. In an existing target, replace its files one by one and keep others.
+
+    Args:
+        draft: The folder.
+        target: Where it goes.
+        last: Name of the file that is replaced last.
+    """
     try:
         draft.rename(target)
     except OSError:
@@ -166,6 +181,6 @@ def read_json(path: Path, failure: type[Error], kind: str, expected: str) -> dic
 
 
 def full_disk(folder: Path) -> str:
-    """A line for an error's text where the folder's disk is full, else nothing: not every tool says so."""
+    """Return a line for an error if the folder's disk is full, else "": not every tool reports a full disk."""
     free = shutil.disk_usage(folder).free
     return f"\nthe disk of {folder} is full ({free} bytes are free)" if free < FULL else ""

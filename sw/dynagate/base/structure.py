@@ -1,4 +1,4 @@
-"""Content of JSON or TOML as dataclasses: every field is there, and of the type that it is declared with."""
+"""Convert content of JSON or TOML to dataclasses, with every field present and of its declared type."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ from dynagate.base.errors import ArgumentError
 T = TypeVar("T")
 
 LARGEST = 2**63
-"""Above all numbers that a file may hold: they are finite, and whole ones fit 64 bits."""
+"""Bound of the numbers that a file may hold: they are finite, and whole numbers fit 64 bits."""
 
 
 def structured(content: Mapping[str, Any], kind: type[T], name: str) -> T:
-    """A dataclass of a file's content. name: what it is, in a word. Raises ValueError naming each field that lacks,
-    is not known, or is of another type: of a whole number 1.0 and true are."""
+    """Convert the content of a file to a dataclass.
+
+    Args:
+        content: The content.
+        kind: The dataclass.
+        name: Kind of the content in a word, for the error.
+
+    Raises:
+        ArgumentError: Fields are missing, unknown or of another type. 1.0 and true are not whole numbers.
+    """
     from cattrs import transform_error
 
     try:

@@ -1,4 +1,4 @@
-"""Tables of text for a terminal: columns with a heading and a width, and a line for each row."""
+"""Text tables for a terminal: columns with a heading and a width, and one line for each row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 Row = TypeVar("Row")
 ABSENT = "-"
-"""Text of an entry that a row does not have."""
+"""Text of a missing entry."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Names from a URDF as part of what is generated: comments, Markdown, file names, identifiers.
+"""Make names from a robot's file safe for generated text: comments, Markdown, file names and identifiers.
 
 A robot's name is text from the author of the file. It may hold the end of a comment, a line break, a path or HTML. Each
-function here keeps the characters that mean nothing where the name goes and writes an underscore for every other one.
+function here keeps the characters that are harmless in one place and replaces every other one by an underscore.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ _NOT_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]|^[.-]")
 _NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]")
 
 LONGEST = 60
-"""Characters of a name that are kept: what is made of it still fits a file name."""
+"""Number of characters of a name that are kept, so that derived names fit file names."""
 
 
 def plain_text(name: str) -> str:
-    """A name for one line of a comment in C, CUDA, Verilog or Tcl, of Markdown or of HTML."""
+    """Return a name for one line of a comment in C, CUDA, Verilog or Tcl, of Markdown or of HTML."""
     return _NOT_TEXT.sub("_", name)[:LONGEST].strip()
 
 
 def file_name(name: str) -> str:
-    """A name for a file or folder. Different names may become the same."""
+    """Return a name for a file or folder. Different names may become the same."""
     return _NOT_FILE_NAME.sub("_", name)[:LONGEST] or "_"
 
 
 LONGEST_FUNCTION = 180
-"""Letters of a function's name that still fit the name of a file."""
+"""Number of letters of a function's name that fit a file name."""
 
 
 def shortened(name: str) -> str:
@@ -39,9 +39,9 @@ def shortened(name: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name to begin an identifier of C, CUDA, Verilog or Tcl with. The name by itself may be a keyword.
+    """Return the beginning of an identifier in C, CUDA, Verilog or Tcl. It may be a keyword by itself.
 
-    A name that is not an identifier already ends in a hash of it, so that different names stay different.
+    A name that is not an identifier gets a hash at the end, so that different names stay different.
     """
     plain = _NOT_IDENTIFIER.sub("_", name)
     plain = f"_{plain}" if not plain or plain[0].isdigit() else plain

@@ -1,1 +1,3 @@
-"""A design as files: design.json, its hash and checksums, the generator's source, the layout of streams."""
+"""A design as files: design.json, its hash and checksums, the hash of the generator's source, the layout of
+streams.
+"""

@@ -1,6 +1,7 @@
-"""The kinds of hardware that a design may have: a row for each, whose parts are imported when they are needed.
+"""The table of hardware kinds that a design may have, with the classes of each kind.
 
-A host reads records without importing a generator of hardware, so a row names its parts instead of holding them.
+A host reads records without importing a hardware generator, so a row has the names of the classes, which are imported
+on first use.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class BodyRow:
     record_class: str
     """The subclass of `design.design.Body` with the fields in design.json."""
     hardware_class: str
-    """The subclass of `hw.designs.Hardware` that a build has, and that is made again from a folder."""
+    """The subclass of `hw.designs.Hardware` for a new build, and for a rebuild from a folder."""
     section_class: str = ""
     """The subclass of `host.report.bodies.BodySection` that a report prints; empty if no report covers the kind."""
 
@@ -48,7 +49,7 @@ BODIES = {
         "dynagate.host.report.bodies:ProgramSection",
     ),
 }
-"""The kinds of hardware, by `body` in design.json."""
+"""Kinds of hardware, by the value of `body` in design.json."""
 
 
 def body_row(kind: object) -> BodyRow:

@@ -1,10 +1,10 @@
-"""Numbers of a stream to 32-bit words and back.
+"""Convert between numbers and the 32-bit words of a stream.
 
-Nothing else in dynagate knows at which bit of a stream a number lies. The host, the benches and the simulations take a
-`Codec` from the record of a design: `Stream.codec` for the payload of a bare datapath, `Design.wire` for the words of
-the AXI streams. `design.native_codec` writes the same slots as C.
+Only this module knows at which bit of a stream a number is. The host, the benches and the simulations take a `Codec`
+from the record of a design: `Stream.codec` for the payload of a bare datapath, `Design.wire` for the words of the AXI
+streams. `design.native_codec` generates C for the same slots.
 
-Words and numbers have any leading axes; their last axis counts the words, or the numbers, of a sample.
+Words and numbers have any leading axes; the last axis has the words, or the numbers, of a sample.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class NumberSlot:
     bit: int
     """The lowest bit, counted from the first word of the sample."""
     format: Format
-    """Format of the integer; of an IEEE number, the format that the hardware converts it to."""
+    """Format of the integer; for an IEEE number, the format to which the hardware converts it."""
     number: str | None = None
-    """"float32" if the bits are an IEEE number; None if they are the integer."""
+    """"float32" if the bits are an IEEE number; None if they are an integer."""
     fill: int = 0
-    """Bits that the number occupies; the sign fills those above the integer. 0 stands for the number's own bits."""
+    """Bits that the number occupies, filled with the sign above the integer; 0 for exactly the number's bits."""
 
     @property
     def bits(self) -> int:
@@ -51,12 +51,12 @@ class Codec:
 
     slots: tuple[NumberSlot, ...]
     words: int
-    """Words of a sample, without its tag."""
+    """Number of words of a sample, without its tag."""
     flag: NumberSlot | None = None
-    """The integer behind a result whose lowest bit is 1 if the result cannot be used."""
+    """Slot behind a result of an integer whose lowest bit is 1 if the result cannot be used."""
 
     def moved(self, words: Sequence[int]) -> Codec:
-        """Return the codec with each slot this many words further on: the slots of a later step of a loop."""
+        """Return the codec with each slot this many words later: the slots of a later step of a loop."""
         pairs = zip(self.slots, words, strict=True)
         return replace(self, slots=tuple(replace(slot, bit=slot.bit + WORD * more) for slot, more in pairs))
 
@@ -119,8 +119,13 @@ class Codec:
     # integers
 
     def put_integers(self, words: Words, integers: Numbers, which: Sequence[int] | None = None) -> None:
-        """Write integers of the slots' formats, (..., numbers), into words that are 0 there. which: as of `put_bits`;
-        all slots unless given."""
+        """Write integers of the slots' formats, (..., numbers), into words that are 0 there.
+
+        Args:
+            words: The words.
+            integers: The integers.
+            which: Slots to write, as in `put_bits`; None for all.
+        """
         self.put_bits(words, integers.astype(np.int64).view(np.uint64), self._which(which))
 
     def integers(self, words: Words, which: Sequence[int] | None = None) -> Ints:
@@ -140,8 +145,12 @@ class Codec:
     # numbers
 
     def put(self, words: Words, values: Numbers, which: Sequence[int] | None = None) -> None:
-        """Write numbers, (..., numbers), rounded to what the slots hold, into words that are 0 there. which: as of
-        `put_bits`; all slots unless given.
+        """Write numbers (..., numbers), rounded to the slots' formats, into words that are 0 there.
+
+        Args:
+            words: The words.
+            values: The numbers.
+            which: Slots to write, as in `put_bits`; None for all.
 
         Raises:
             ArgumentError: A number that becomes an integer is NaN.
@@ -205,7 +214,7 @@ def _as_slice(places: list[int]) -> slice | list[int]:
 
 
 def put_row_bits(words: Words, low: int, bits: npt.NDArray[np.bool_]) -> None:
-    """Write single bits, (rows, bits), into the bits of words (rows, words) from `low` on, which are 0."""
+    """Write single bits (rows, bits) into words (rows, words) that are 0 there, starting at bit `low`."""
     for k, column in enumerate(bits.T):
         word, offset = divmod(low + k, WORD)
         words[:, word] |= column.astype(np.uint32) << np.uint32(offset)

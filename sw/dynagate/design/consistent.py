@@ -1,10 +1,10 @@
-"""Check that the parts of a design fit each other.
+"""Check that the parts of a design record are consistent.
 
-Whatever has a size or a place is compared with what it follows from. Here are the checks that every kind of hardware
-shares; each `Body` adds its own.
+Every size and position is compared with the values that determine it. This module has the checks that all kinds of
+hardware share; each `Body` adds its own.
 
-A design may come from anybody, and its hash is right for any content. Host and simulation reserve memory by some of its
-numbers and index it by others, in C too.
+A design may come from anybody, with a correct hash for any content. Host and simulation allocate memory by some of its
+numbers and index it by others, also in C.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from dynagate.fixedpoint.assign import LARGEST_WORD
 from dynagate.graph.packing import ZERO
 
 WIDEST, FINEST = 64, 1000
-"""Bits of a node, and on either side of its binary point: more than any that is built."""
+"""Upper bounds of a node's width in bits and of the magnitude of its fraction bits, beyond any design that
+is built.
+"""
 
 
 def faults(design: DesignRecord[Any]) -> Iterator[str]:
@@ -69,7 +71,7 @@ def _of_field(field: Field) -> Iterator[str]:
 
 
 def format_faults(width: int, frac: int, widest: int = WIDEST) -> Iterator[str]:
-    """Check the format of a number. widest: its largest number of bits."""
+    """Yield what is wrong with the format of a number, whose width is at most `widest` bits."""
     if not 2 <= width <= widest:
         yield f"has width {width}; expected 2 to {widest}"
     if abs(frac) > FINEST:
@@ -77,7 +79,13 @@ def format_faults(width: int, frac: int, widest: int = WIDEST) -> Iterator[str]:
 
 
 def port_faults(port: StreamPort, lowest: int, count: int) -> Iterator[str]:
-    """Check a port. lowest: smallest field index that it may list. count: number of fields in the stream."""
+    """Yield what is wrong with a port.
+
+    Args:
+        port: The port.
+        lowest: Smallest field index that it may list.
+        count: Number of fields in the stream.
+    """
     if any(size < 1 for size in port.shape) or math.prod(port.shape) != len(port.fields):
         yield f"{len(port.fields)} fields for shape {port.shape}"
     for index in port.fields:

@@ -1,4 +1,4 @@
-"""The record of a pipelined datapath: its schedule, its units and what each node of its graph is in hardware."""
+"""The record of a pipelined datapath: its schedule, its units, and the hardware of each node of its graph."""
 
 from __future__ import annotations
 
@@ -27,32 +27,35 @@ from dynagate.graph.packing import ZERO, chosen_numbers
 
 @dataclass(frozen=True)
 class DesignFunction:
-    """One of several functions of a design. code: of its samples. inputs: its own inputs by name -> those of the
-    design. limits: (low, high) of each entry of those that several functions share under different names. latency: of
-    its samples. outputs: fields of its results, as indices into the design's, in the order of their words."""
+    """One of several functions of a design."""
 
     name: str
     code: int
+    """Number in a sample that selects the function."""
     inputs: tuple[tuple[str, str], ...]
+    """Pairs of the function's input names and the design's."""
     limits: dict[str, tuple[tuple[float, float], ...]]
+    """(low, high) of each entry of the inputs that functions share under different names."""
     latency: int
+    """Latency of its samples in cycles."""
     outputs: tuple[StreamPort, ...]
+    """Fields of its results, as indices into the design's, in the order of their words."""
     fields: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Ring:
-    """A step whose state stays on the chip. carry: output -> input of the next step. capacity: trajectories under
-    way."""
+    """A rollout step whose state stays on the chip."""
 
     carry: tuple[tuple[str, str], ...]
+    """Pairs of an output and the input of the next step that it becomes."""
     capacity: int
+    """Number of trajectories in flight."""
 
 
 @dataclass(frozen=True)
 class NodeRow:
-    """A node in the hardware. constant: its own, as integer, width and frac. ready: the cycle from which its signal has
-    its value; None for a constant or a moved binary point."""
+    """A node in the hardware."""
 
     name: str
     signal: str
@@ -60,7 +63,9 @@ class NodeRow:
     width: int
     frac: int
     constant: tuple[int, int, int] | None
+    """Integer, width and fraction bits of its constant."""
     ready: int | None
+    """Cycle in which its signal becomes valid; None for a constant or a moved binary point."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,11 @@ class DatapathBody(Body):
     """Initiation interval, in cycles."""
     stages: ExtraStages
     cycles: dict[str, int]
-    """Latency of each class of units."""
+    """Latency of each class of units, in cycles."""
     counts: dict[str, int]
-    """Operations by kind."""
+    """Number of operations by kind."""
     units: dict[str, int]
-    """Units by kind."""
+    """Number of units by kind."""
     dsp_blocks: int
     lookup_tables_estimated: dict[str, int]
     registers: RegisterCount
@@ -106,7 +111,9 @@ class DatapathBody(Body):
     nodes: tuple[NodeRow, ...]
     functions: tuple[DesignFunction, ...] = ()
     ring: Ring | None = None
-    """The ring around a rollout's step. `stream` is what its datapath has; `design.ring` has the ring's own streams."""
+    """The ring around a rollout's step. `stream` describes the datapath inside; `design.ring` describes the ring's
+    streams.
+    """
 
     @property
     def interval(self) -> int:
@@ -117,11 +124,14 @@ class DatapathBody(Body):
         return self.ring is not None
 
     def modules(self, design: DesignRecord[Any]) -> tuple[str, ...]:
+        """Return the names of the top modules, the innermost first."""
         return "datapath", *(("rollout",) if self.ring else ()), *(("accelerator",) if design.axi else ())
 
     def of_function(self, design: DesignRecord[DatapathBody], function: DesignFunction) -> DesignRecord[DatapathBody]:
-        """Return the record for samples of one of several functions: the inputs have the names of the function, and
-        the output stream has only its results."""
+        """Return the record for samples of one of several functions.
+
+        Its inputs have the function's own names, and its output stream has only the function's results.
+        """
         own = {shared: name for name, shared in function.inputs}
         fields = list(design.input.fields)
         ports = []
@@ -163,9 +173,11 @@ class DatapathBody(Body):
         return Sides(slots(streamed, axi.word, axi.words.input), result_codec(design.output.fields, axi.word))
 
     def results(self, design: DesignRecord[Any]) -> str:
+        """Return the number type of results."""
         return FLOAT64 if design.axi is None or number_of(design.axi.word) is None else FLOAT32
 
     def faults(self, design: DesignRecord[DatapathBody]) -> Iterator[str]:
+        """Yield what is wrong with the record."""
         return _faults(design)
 
 
@@ -207,7 +219,15 @@ def _faults(design: DesignRecord[DatapathBody]) -> Iterator[str]:
 
 
 def _of_stream(side: str, stream: Stream, bits: int, overflow: int, lowest: int) -> Iterator[str]:
-    """bits, overflow: as the widths of the fields have them. lowest: of the fields of a port."""
+    """Yield what is wrong with a stream.
+
+    Args:
+        side: "input" or "output".
+        stream: The stream.
+        bits: Number of bits that follows from the widths of the fields.
+        overflow: Position of the overflow bits that follows from them.
+        lowest: Smallest field index that a port may list.
+    """
     where = f"stream.{side}"
     yield from stream_faults(where, stream, lowest)
     low = accumulate((field.width for field in stream.fields), initial=0)

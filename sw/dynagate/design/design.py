@@ -1,7 +1,7 @@
-"""The record of a design: all that simulation, host, datasheet and report read of it. design.json is its text.
+"""The record of a design, which simulation, host, datasheet and report read. design.json is its text.
 
-A record has one form for every kind of hardware. What differs between kinds is in its `body`: a pipelined datapath
-(`design.datapath`) or a program for a small processor (`design.program`). `design.bodies` lists them.
+A record has one form for every kind of hardware. The differences are in its `body`: a pipelined datapath
+(`design.datapath`) or a program for a small processor (`design.program`). `design.bodies` lists the kinds.
 """
 
 from __future__ import annotations
@@ -45,14 +45,20 @@ class Sides(Generic[Row]):
 
 @dataclass(frozen=True)
 class Field:
-    """One number of a payload: a signal's bits from `lsb` on. low, high: the values that an input's format is for."""
+    """One number of a payload."""
 
     signal: str
+    """Name of the signal."""
     lsb: int
+    """Position of its lowest bit."""
     width: int
+    """Width in bits."""
     frac: int
+    """Number of fraction bits."""
     low: float | None = None
+    """Smallest value for which an input's format is made."""
     high: float | None = None
+    """Largest value for which an input's format is made."""
 
     @cached_property
     def format(self) -> Format:
@@ -65,28 +71,33 @@ class Field:
 
 @dataclass(frozen=True)
 class StreamPort:
-    """A named array of fields, row-major; ZERO for an entry that is always zero and has no field. unit_vectors: (start,
-    stop) of entries that have length 1 together. switches: whether its entries are 0 or 1.
-    parameter: kind of a variable parameter, as in `graph.Port`."""
+    """A named array of fields."""
 
     name: str
     shape: tuple[int, ...]
+    """Shape for one sample."""
     fields: tuple[int, ...]
+    """Field of each entry in row-major order; ZERO for an entry that is always zero and has no field."""
     unit_vectors: tuple[tuple[int, int], ...] = ()
+    """(start, stop) of entries that form a unit vector."""
     switches: bool = False
+    """Whether the entries are 0 or 1."""
     parameter: str = ""
+    """Kind of a variable parameter, as in `graph.Port`."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A payload of this many bits. scopes: the passes of the algorithm whose overflow bits, one each, begin at bit
-    `overflow` of an output payload."""
+    """The payload of one direction."""
 
     bits: int
+    """Number of bits."""
     fields: tuple[Field, ...]
     ports: tuple[StreamPort, ...]
     overflow: int = 0
+    """Position of the overflow bits in an output payload."""
     scopes: tuple[str, ...] = ()
+    """The passes of the algorithm that have an overflow bit each."""
 
     @property
     def words(self) -> int:
@@ -99,7 +110,7 @@ class Stream:
 
     @cached_property
     def codec(self) -> Codec:
-        """The codec of payloads: an integer at the bits of each field."""
+        """The codec of payloads, with an integer at the bits of each field."""
         return Codec(tuple(NumberSlot(field.lsb, field.format) for field in self.fields), self.words)
 
 
@@ -118,7 +129,7 @@ def result_codec(fields: Sequence[Field], word: str) -> Codec:
 
 
 def slots(fields: Sequence[Field], word: str, words: int) -> Codec:
-    """Return the codec of fields that follow each other on an AXI stream."""
+    """Return the codec of fields that follow one another on an AXI stream."""
     number = number_of(word)
     slots, bit = [], 0
     for each in fields:
@@ -129,35 +140,49 @@ def slots(fields: Sequence[Field], word: str, words: int) -> Codec:
 
 @dataclass(frozen=True)
 class Register:
-    """address: in bytes, 32 bits each. access: "read" or "write". bits: names of single bits, from bit 0 up."""
+    """A register of the AXI4-Lite interface."""
 
     name: str
     address: int
+    """Address in bytes; each register has 32 bits."""
     access: str
+    """"read" or "write"."""
     meaning: str
     bits: tuple[str, ...] = ()
+    """Names of single bits, from bit 0."""
 
 
 @dataclass(frozen=True)
 class AxiStreams:
-    """The AXI shell. width: bits of a beat. last: what TLAST ends, a sample or a batch. words: 32-bit words of a
-    sample; the word after them is its tag. beats: of a sample and its tag. conversion: cycles from and to what the
-    streams carry. identity, version: what these registers show. parameters: inputs that registers hold instead of the
-    stream, each entry in one called as the input and its place, as a float32. word: "float32", a word for each number;
-    or "fixed", the datapath's integers packed and a bit more in results that says that they
-    cannot be used. choice: register OUTPUTS chooses the outputs of each function that its results have."""
+    """The AXI shell of a design."""
 
     width: int
+    """Bits of a beat."""
     last: str
+    """What TLAST ends: a sample or a batch."""
     words: Sides[int]
+    """Number of 32-bit words of a sample; the word after them is its tag."""
     beats: Sides[int]
+    """Number of beats of a sample and its tag."""
     conversion: Sides[int]
+    """Cycles of the conversion from and to the number format of the streams."""
     identity: int
+    """Value of the register `identity`."""
     version: int
+    """Value of the register `version`."""
     registers: dict[str, Register]
     parameters: tuple[str, ...] = ()
+    """Inputs that registers hold instead of the stream. Each entry has a register, named by the input and its position,
+    with a
+    float32.
+    """
     choice: bool = False
+    """Whether register OUTPUTS selects which outputs of each function the results contain."""
     word: str = FLOAT32
+    """"float32": one word for each number. "fixed": the datapath's integers, packed, and a bit after a result that is
+    set if
+    it cannot be used.
+    """
 
     @property
     def lanes(self) -> int:
@@ -165,7 +190,7 @@ class AxiStreams:
         return self.width // WORD
 
     def with_results(self, widths: Sequence[int]) -> AxiStreams:
-        """The streams of a function whose results have numbers of this many bits."""
+        """Return the streams of a function whose results have numbers of these widths in bits."""
         words = words_of(widths, self.word, flag=True)
         return replace(
             self,
@@ -176,29 +201,32 @@ class AxiStreams:
 
 @dataclass(frozen=True)
 class Versions:
-    """Versions that generated the design. source: the digest of the generator's source."""
+    """The versions that generated the design."""
 
     dynagate: str
     source: str
+    """Hash of the generator's source."""
     amaranth: str
 
 
 @dataclass(frozen=True)
 class ChosenFormats:
-    """How the formats were chosen. word: bits, or "mixed", or "given" by a file. policy: for one word length; of a goal
-    the policy of its samples, if one was given. goal, statement: for an accuracy, and what fresh states said of it
-    (`fixedpoint.wordlength.confidence.Statement`). proved: of proved ranges, what no state exceeds, and what a sample
-    shows (`fixedpoint.proof.error_bounds.Beside`). certificate: what results are certified with
-    (`fixedpoint.proof.certificate.Certificate`). file: of a program, what that held
-    (`fixedpoint.models.files.described`)."""
+    """How the number formats were chosen."""
 
     word: int | str
+    """Word length in bits, "mixed", or "given" by a file."""
     policy: dict[str, Any] | None = None
+    """Policy for one word length, or for the samples of an accuracy goal."""
     goal: dict[str, Any] | None = None
+    """The accuracy goal."""
     statement: dict[str, Any] | None = None
+    """Measured errors on fresh states (`fixedpoint.wordlength.confidence.Statement`)."""
     proved: dict[str, Any] | None = None
+    """For proved ranges, bounds that no state exceeds, next to sampled errors (`fixedpoint.proof.error_bounds`)."""
     certificate: dict[str, Any] | None = None
+    """Certificate of the results (`fixedpoint.proof.certificate.Certificate`)."""
     file: dict[str, Any] | None = None
+    """For a program, the content of the file of formats (`fixedpoint.models.files.described`)."""
 
 
 class OneFunction(Protocol):
@@ -300,7 +328,7 @@ class Body(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class DesignRecord(Generic[AnyBody]):
-    """The record of a design, as design.json holds it: all that hosts, links, simulations and benches know of it."""
+    """The record of a design, as in design.json. Hosts, links, simulations and benches know a design only by it."""
 
     format: int
     """Version of the record's format."""
@@ -310,22 +338,22 @@ class DesignRecord(Generic[AnyBody]):
     region: dict[str, Any]
     """Fields of the `Region`, without its robot."""
     function: str
-    """Name of the function; of several functions, with commas between them."""
+    """Name of the function; several names are separated by commas."""
     options: dict[str, Any]
     """Options of the algorithm that differ from their defaults."""
     formats: ChosenFormats
     latency: int
-    """Cycles from a sample, or from its first program word, to its last result."""
+    """Cycles from a sample, or its first program word, to its last result."""
     stream: Sides[Stream]
-    """Fields of a sample and of a result; for a program of several functions, those of the first."""
+    """Fields of a sample and of a result; for a program with several functions, those of the first."""
     body: AnyBody
     """The hardware that computes the functions."""
     axi: AxiStreams | None = None
-    """Streams of the shell; None for a bare datapath, and for a program that is not open."""
+    """Streams of the shell; None for a bare datapath, and for a program that is not opened."""
     hash: str = ""
-    """sha256 of all fields but itself and `files`; empty until the record is sealed."""
+    """sha256 of all fields except `hash` and `files`; empty until the record is sealed."""
     files: dict[str, str] = field(default_factory=dict, compare=False)
-    """sha256 of the Verilog, the formats and the benches, by place in the folder."""
+    """sha256 of the Verilog, the formats and the benches, by path in the folder."""
 
     # names
 

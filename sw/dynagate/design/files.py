@@ -1,4 +1,4 @@
-"""The folder of a design: design.json with the hash of its content, and the checksums of the files next to it."""
+"""The folder of a design: design.json with a hash of its content, and checksums of the files next to it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dynagate.fixedpoint.models.files import FORMATS
 
 FORMAT_VERSION = 11
 OLD_PROGRAM = "program.json"
-"""The record of a program up to format 3 of programs."""
+"""Name of the record of a program up to format 3 of programs."""
 BITSTREAM = "bitstream.json"
-"""Measurements of a bitstream that free tools made, in its folder."""
+"""Name of the file, in a bitstream's folder, with measurements by free tools."""
 EXPECTED = "the folder that dynagate.build returned"
 SIMULATORS = ("icarus", "verilator")
 """Simulators that `dynagate verify` can run."""
@@ -35,7 +35,7 @@ BENCH = "tests"
 _TEXTS = ("bench.v", "main.cpp", "rules.sv", "Makefile", "verify.sh")
 _VECTORS = ("inputs.hex", "expected.hex", "ends.hex", "masks.hex", "rounds.hex", "reference.hex")
 MOST_FAULTS = 3
-"""Number of inconsistencies that an error lists: further ones usually follow from them."""
+"""Number of inconsistencies that an error lists, since further ones usually follow from them."""
 
 
 def sealed(design: DesignRecord[AnyBody]) -> DesignRecord[AnyBody]:
@@ -58,13 +58,13 @@ def text_of(design: DesignRecord[Any]) -> str:
 
 
 def content_hash(content: Mapping[str, Any]) -> str:
-    """The sha256 of all but the hash itself and `files`."""
+    """Return the sha256 of a record without the hash itself and `files`."""
     covered = {key: value for key, value in content.items() if key not in ("hash", "files")}
     return _sha256(json.dumps(covered, sort_keys=True).encode())
 
 
 def checksum(text: str) -> str:
-    """The sha256 of a file's text, as `files` of a design has it."""
+    """Return the sha256 of a file's text, as in `files` of a design."""
     return _sha256(text.encode())
 
 
@@ -143,8 +143,16 @@ def _refuse_others(folder: Path) -> None:
 
 
 def check_files(path: Path, design: DesignRecord[Any], *, bench: bool = True) -> None:
-    """Check the files of a design's folder against their checksums. path: of what the design was read from. bench: also
-    the files of its bench. Raises DesignError."""
+    """Check the files of a design's folder against their checksums.
+
+    Args:
+        path: Where the design was read from.
+        design: The record.
+        bench: Whether to check the files of its bench too.
+
+    Raises:
+        DesignError: A file is missing, unexpected or changed.
+    """
     needed, verilog = {*top_files(design), *([LIST] if design.modules else [])}, set(verilog_files(design))
     if not needed <= set(design.files):
         raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(needed))}; {REBUILD}")
@@ -170,8 +178,20 @@ def _check_list(folder: Path, design: DesignRecord) -> None:
 
 
 def read_hashed(path: Path, what: str, expected: str, version: int) -> dict[str, Any]:
-    """The content of a JSON file of this format, checked against the hash in it. what, expected: the file, and what
-    would do, for the text. Raises DesignError."""
+    """Read a JSON file with a format version and a hash.
+
+    Args:
+        path: The file.
+        what: Kind of the file, for the error.
+        expected: The expected file, for the error.
+        version: Expected format version.
+
+    Returns:
+        The content.
+
+    Raises:
+        DesignError: The file is missing, damaged, or of another version.
+    """
     content = read_json(path, DesignError, what, expected)
     if content.get("format") != version:
         raise DesignError(
@@ -200,12 +220,12 @@ def _command(content: Mapping[str, Any]) -> str:
 
 
 def verilog_files(design: DesignRecord[Any]) -> list[str]:
-    """Names of the files with a design's Verilog, as it was read from design.json."""
+    """Return the names of the files with a design's Verilog, from its record."""
     return [name for name in design.files if is_verilog(name, design.modules)]
 
 
 def top_files(design: DesignRecord[Any]) -> list[str]:
-    """Names of the files of the modules that a design has for certain."""
+    """Return the names of the files that a design's top modules always have."""
     return [f"{name}.v" for name in design.modules]
 
 
@@ -215,17 +235,19 @@ def bench_folder(design: DesignRecord[Any], module: str) -> str:
 
 
 def bench_texts_of(module: str, *, first: bool = True) -> tuple[str, ...]:
-    """Names of the files of a bench, but for its vectors. first: whether the module is the design's first."""
+    """Return the names of a bench's files without its vectors. `first` tells whether the module is the
+    design's first.
+    """
     return (*_TEXTS, f"test_{module}.py", *(("README.md",) if first else ()))
 
 
 def bench_vectors_of(module: str) -> tuple[str, ...]:
-    """Names of the files with the vectors of a bench."""
+    """Return the names of the files with a bench's vectors."""
     return (*_VECTORS, *(("registers.hex",) if module != "datapath" else ()))
 
 
 def bench_names(design: DesignRecord[Any]) -> set[str]:
-    """All files of a design's benches, by their place in its folder."""
+    """Return all files of a design's benches, by their path in its folder."""
     return {
         f"{bench_folder(design, module)}/{name}"
         for module in design.modules
@@ -247,8 +269,7 @@ def _check_file(path: Path, checksum: object) -> None:
 
 
 def is_whole(folder: Path, design: DesignRecord[Any], others: Sequence[str] = ()) -> bool:
-    """Return whether a folder holds this design with all its files, none of them damaged. others: more files that it
-    must have."""
+    """Return whether a folder holds this design with all its files undamaged, and further required files."""
     try:
         kept = load(folder)
         kept.body.check_folder(folder, kept)

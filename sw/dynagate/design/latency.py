@@ -1,4 +1,4 @@
-"""Latency of a single sample through the shell around a datapath."""
+"""Latency of a single sample through the shell around a datapath, in cycles."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ def around(design: DesignRecord[DatapathBody]) -> tuple[int, int]:
 
 
 def stream_cycles(design: DesignRecord[DatapathBody], inside: int) -> tuple[int, int]:
-    """Return the smallest and the largest latency of a single sample, from the first beat in to the first beat out of a
-    shell. inside: those in the datapath, overflow bits included. A sample waits for the next slot, and where there are
-    several functions a result may wait a cycle for its step."""
+    """Return the smallest and largest latency of a single sample, from the first beat in to the first beat out of a
+    shell.
+
+    A sample waits for the next slot. With several functions, a result may wait a cycle for its output.
+
+    Args:
+        design: The record.
+        inside: Latency of the datapath in cycles, including overflow bits.
+    """
     least = inside + sum(around(design))
     return least, least + design.body.ii - 1 + (len(design.functions) > 1)

@@ -1,4 +1,4 @@
-"""The codec of streams of float32 numbers as C, which is written for one design and compiled on first use."""
+"""The codec of float32 streams in C, generated for one design and compiled on first use."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ NAME = "dynagate_words"
 TOOLCHAIN = replace(C, flags=(*C.flags, "-O3"))
 OUTSIDE, OTHER_TAG, TORN, SOME_NAN = 1, 2, 4, 8
 """Bits of the functions' status: an input is outside its range; a tag is unexpected; some words of a result are NaN;
-all words are NaN.
+all
+words are NaN.
 """
 
 BLOCK = 8
-"""Rows that are converted together: so vectors are full, however few entries an input has."""
+"""Number of rows that are converted together, so that vectors are full even for inputs with few entries."""
 
 TEXT = """\
 // Arrays to the words of a design's streams and back: written by dynagate, compiled on first use, never edited.
@@ -72,7 +73,7 @@ int dynagate_take(float* const* out, const uint32_t* words, int64_t batch, uint3
 
 
 def source(design: DesignRecord, axi: AxiStreams) -> CSource:
-    """The C of a design's streams."""
+    """Return the C of a design's streams."""
     text = TEXT.format(
         tables="\n".join(_tables(design)),
         fill="\n".join(_fill(design, axi)),
@@ -132,9 +133,9 @@ def _take(ports: Sequence[StreamPort], codec: Codec) -> Iterator[str]:
 
 
 def _runs(fields: Sequence[int], codec: Codec) -> Iterator[tuple[int, int, int]]:
-    """Return the entries that lie behind each other on both sides: place in the array, word, number of entries.
+    """Yield the entries that are adjacent in both the array and the words: position, word, number of entries.
 
-    Zeros, which have no word, are entries of their own.
+    Each zero, which has no word, is separate.
     """
     words = [ZERO if index == ZERO else codec.slots[index].bit // WORD for index in fields]
     start = 0
@@ -155,23 +156,25 @@ def _loaded(file: Path) -> Any:
 
 
 def has_source(design: DesignRecord, axi: AxiStreams) -> bool:
-    """Return whether the C can do what a design's streams need: all numbers are float32 and no result has a flag."""
+    """Return whether the C supports a design's streams: all numbers are float32, and no result has a flag."""
     sides = design.wire
     slots = (*sides.input.slots, *sides.output.slots)
     return all(slot.number == FLOAT32 for slot in slots) and not axi.parameters and sides.output.flag is None
 
 
 def functions(design: DesignRecord, axi: AxiStreams) -> Any:
-    """The compiled functions. Raises CompileError."""
+    """Return the compiled functions. Raise CompileError if they cannot be compiled."""
     return _loaded(library(source(design, axi), double=False, toolchain=TOOLCHAIN))
 
 
 def quick(functions: Any, name: str) -> Any:
-    """One of the functions, for calls whose arguments are of the right ctypes or integers of 32 bits: without declared
-    types ctypes converts nothing, and a call takes half as long."""
+    """Return a function for calls with ctypes arguments or 32-bit integers only.
+
+    Without declared argument types ctypes converts nothing, which halves the time of a call.
+    """
     return functions[name]
 
 
 def pointers(arrays: Sequence[Any]) -> Any:
-    """The addresses of arrays, as C reads them. The caller keeps the arrays."""
+    """Return the addresses of arrays for C. The caller keeps the arrays alive."""
     return (ctypes.c_void_p * len(arrays))(*(array.__array_interface__["data"][0] for array in arrays))

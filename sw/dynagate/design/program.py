@@ -1,4 +1,4 @@
-"""The record of a program for a processor."""
+"""The record of a program for the small processor."""
 
 from __future__ import annotations
 
@@ -21,45 +21,56 @@ from dynagate.fixedpoint.format import Format
 from dynagate.graph.packing import ZERO
 
 PROGRAM = "program.bin"
-"""The words that load a program."""
+"""Name of the file with the words that load a program."""
 
 
 @dataclass(frozen=True)
 class ProgramLoop:
-    """A step whose state stays in the core. carry: value -> input of the next step; outputs are values. steps: of a
-    sample. start: the word of a sample that is 1 where its first step has the state of the inputs, 0 where it goes on.
-    inputs: words from a step's own inputs to those of the next step. outputs: words from a field to the same one of the
-    next step, by field. `stream` has the fields of the first step."""
+    """A rollout step whose state stays in the core. `stream` has the fields of the first step of a sample."""
 
     carry: tuple[tuple[str, str], ...]
+    """Pairs of an output and the input of the next step that it becomes."""
     steps: int
+    """Number of steps in a sample."""
     start: int
+    """Word of a sample that is 1 if its first step starts from the state in the inputs, 0 if it continues a
+    trajectory.
+    """
     inputs: int
+    """Number of words between the inputs of one step and those of the next."""
     outputs: tuple[int, ...]
+    """For each output field, the number of words between one step and the next."""
 
 
 @dataclass(frozen=True)
 class ProgramFunction:
-    """One of several functions of a program. code: of its samples, the block that it begins with. latency, period: as
-    of the design. stream: of its samples, as long as those of others."""
+    """One of several functions of a program."""
 
     name: str
     code: int
+    """Number in a sample that selects the function: the block with which it begins."""
     latency: int
+    """Cycles from a sample to its last result."""
     period: int
+    """Cycles between samples."""
     stream: Sides[Stream]
+    """Fields of its samples and results, whose lengths are the same for all functions."""
 
 
 @dataclass(frozen=True)
 class ProgramShell:
-    """The shell in which a program's bench runs it. width: bits of a beat. last: what TLAST ends. cores: that take
-    samples in turn. spans: of each function, the smallest and the largest latency of a single sample, from the first
-    beat in to the first beat out."""
+    """The shell in which a program's bench runs it."""
 
     width: int
+    """Bits of a beat."""
     last: str
+    """What TLAST ends: a sample or a batch."""
     cores: int
+    """Number of cores, among which samples are distributed in rotation."""
     spans: tuple[tuple[int, int], ...]
+    """For each function, the smallest and largest latency of a single sample, from the first beat in to the first beat
+    out.
+    """
 
     @property
     def text(self) -> str:
@@ -80,22 +91,22 @@ class ProgramBody(Body):
     core_hash: str
     """Hash of the core."""
     period: int
-    """Cycles from a sample to the next."""
+    """Cycles between samples."""
     words: int
-    """Words of the program."""
+    """Number of words of the program."""
     instructions: int
     functions_used: int
-    """Instructions of the elementary unit."""
+    """Number of instructions for the elementary unit."""
     places: tuple[int, ...]
-    """Places that each memory needs."""
+    """Number of addresses that each memory needs."""
     program: str
-    """sha256 of program.bin, whose 32-bit words load the program, and of what its streams hold (`program_digest`)."""
+    """sha256 of program.bin and of the layout of its streams (`program_digest`)."""
     functions: tuple[ProgramFunction, ...] = ()
     loop: ProgramLoop | None = None
     samples_per_run: int = 1
-    """Samples that a packet holds, the first of the ports' shape."""
+    """Samples in a packet, which is the first axis of the ports' shapes."""
     shell: ProgramShell | None = None
-    """The shell of its bench; None where it has none."""
+    """The shell of its bench; None if it has no bench."""
 
     @property
     def interval(self) -> int:
@@ -124,6 +135,7 @@ class ProgramBody(Body):
         return FLOAT32 if self.core.get("floats") else FIXED
 
     def modules(self, design: DesignRecord[Any]) -> tuple[str, ...]:
+        """Return the names of the top modules."""
         return () if self.shell is None else ("accelerator",)
 
     def device_hash(self, design: DesignRecord[Any]) -> int:
@@ -131,21 +143,25 @@ class ProgramBody(Body):
         return int(self.core_hash[:16], 16)
 
     def of_function(self, design: DesignRecord[ProgramBody], function: ProgramFunction) -> DesignRecord[ProgramBody]:
+        """Return the record for samples of one of several functions."""
         body = replace(self, period=function.period, functions=())
         return replace(design, function=function.name, latency=function.latency, stream=function.stream, body=body)
 
     def numbers(self, design: DesignRecord[Any]) -> dict[str, str]:
+        """Return the number type of each port, if the streams round numbers."""
         number = number_of(self.stream_words)
         return {} if number is None else {port.name: number for port in (*design.input.ports, *design.output.ports)}
 
     def results(self, design: DesignRecord[Any]) -> str:
+        """Return the number type of results."""
         return number_of(self.stream_words) or FLOAT64
 
     def wire(self, design: DesignRecord[Any]) -> Sides[Codec]:
-        """Return the codecs of the streams: a word for each number, the sign of an integer in all bits above it.
+        """Return the codecs of the streams: one word for each number, with an integer's sign in all bits above it.
 
-        Of a loop, they have the first step. The slot after those of the input fields says where the loop starts. The
-        head of a sample, its first word, is an integer whatever the streams carry.
+        For a loop, they describe the first step; the slot after the input fields marks the start of a trajectory. The
+        first
+        word of a sample is an integer, whatever the number format of the streams.
         """
         number = number_of(self.stream_words)
 
@@ -160,9 +176,11 @@ class ProgramBody(Body):
         return Sides(Codec(tuple(inputs), design.input.words), Codec(outputs, design.output.words, flag))
 
     def faults(self, design: DesignRecord[ProgramBody]) -> Iterator[str]:
+        """Yield what is wrong with the record."""
         return _faults(design)
 
     def check_folder(self, folder: Path, design: DesignRecord[ProgramBody]) -> None:
+        """Raise DesignError if the program in a folder is missing or changed."""
         load_words(folder, design)
 
 
@@ -192,7 +210,7 @@ def words_bytes(words: Words) -> bytes:
 
 
 def program_digest(content: bytes, design: DesignRecord[ProgramBody]) -> str:
-    """Return the checksum of a program: of what program.bin holds, and of the streams that tell how to read results."""
+    """Return the checksum of a program, which covers program.bin and the layout of its streams."""
     read_with = {name: asdict(each) for name, each in (("stream", design.stream), ("loop", design.body.loop)) if each}
     functions = [asdict(each) for each in design.body.functions]
     faces = json.dumps([read_with, functions, design.body.samples_per_run], sort_keys=True).encode()
@@ -200,16 +218,16 @@ def program_digest(content: bytes, design: DesignRecord[ProgramBody]) -> str:
 
 
 def shape_text(core: Mapping[str, int]) -> str:
-    """A core's shape for errors."""
+    """Return a core's shape for errors."""
     return ", ".join(f"{name}={value}" for name, value in core.items())
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
 
 LARGEST_SHAPE = 64
-"""Above any number in a core's shape."""
+"""Upper bound of the numbers in a core's shape."""
 MOST_CYCLES = 1 << 31
-"""Above those of any sample that a bench streams."""
+"""Upper bound of the cycles of a sample in a bench."""
 
 
 def _faults(design: DesignRecord[ProgramBody]) -> Iterator[str]:
@@ -275,10 +293,15 @@ def _of_loop(design: DesignRecord[ProgramBody], loop: ProgramLoop) -> Iterator[s
 
 
 def _repeats(stream: Stream, strides: Sequence[int | None], steps: int, end: int, used: set[int]) -> bool:
-    """Return whether a word for a field of any step lies outside 0 to `end`, or holds two fields.
+    """Return whether a word of any step's field is outside 0 to `end`, or is used twice.
 
-    strides: words from a field to the same field of the next step; None for a field of the first step only. used: words
-    that hold something else.
+    Args:
+        stream: The fields of the first step.
+        strides: For each field, the number of words to the same field of the next step; None if only the first step
+            has it.
+        steps: Number of steps.
+        end: Number of words.
+        used: Words that are in use.
     """
     for each, stride in zip(stream.fields, strides, strict=True):
         words = [each.lsb // WORD + (stride or 0) * step for step in range(1 if stride is None else steps)]
@@ -289,7 +312,7 @@ def _repeats(stream: Stream, strides: Sequence[int | None], steps: int, end: int
 
 
 def _of_word_stream(where: str, side: str, stream: Stream, first: int) -> Iterator[str]:
-    """first: word of the first field."""
+    """Yield what is wrong with a stream of words, whose first field is at word `first`."""
     yield from stream_faults(where, stream, 0 if side == "input" else ZERO)
     if not 2 * WORD <= stream.bits <= WORD << 16 or stream.bits % WORD:
         yield f"{where} has {stream.bits} bits; expected words of {WORD}"

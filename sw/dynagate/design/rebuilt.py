@@ -1,4 +1,4 @@
-"""The graph and the formats of a design, made again from design.json: what its datapath computes."""
+"""Rebuild the graph and formats of a design from design.json."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ from dynagate.robot import Constraint, Frame, Joint, Link, Mimic, Robot
 
 
 def formatted_design(path: str | PathLike[str], *, graph_of: Callable[..., Graph] = trace) -> FormattedGraph:
-    """The graph of a design and the formats of its nodes.
+    """Return the graph of a design with the formats of its nodes.
 
-    path: of design.json or its folder. graph_of: `trace`, or what knows more functions.
-    Raises DesignError: as `files.load`, or another version of the generator wrote the design, whose graph may differ.
+    Args:
+        path: Path of design.json or of its folder.
+        graph_of: Returns the graph of a function of a robot.
+
+    Raises:
+        DesignError: The design cannot be loaded, or another version of the generator built it, whose graph may differ.
     """
     return formatted_of(load_datapath(path), path, graph_of)
 
@@ -34,7 +38,7 @@ def formatted_design(path: str | PathLike[str], *, graph_of: Callable[..., Graph
 def formatted_of(
     design: DesignRecord[DatapathBody], path: str | PathLike[str], graph_of: Callable[..., Graph] = trace
 ) -> FormattedGraph:
-    """`formatted_design` of a design that is loaded already. path: where from, for errors."""
+    """Return the graph of a loaded design with the formats of its nodes; `path` is its origin for errors."""
     check_generator(design, path)
     try:
         return _formatted(design, graph_of)
@@ -112,7 +116,7 @@ def _joint(content: dict[str, Any]) -> Joint:
 
 
 def _tuples(content: Any) -> Any:
-    """JSON's lists as tuples; objects keep their keys."""
+    """Convert JSON's lists to tuples, inside objects too."""
     if isinstance(content, dict):
         return {key: _tuples(value) for key, value in content.items()}
     return tuple(map(_tuples, content)) if isinstance(content, list) else content

@@ -1,4 +1,4 @@
-"""The digest of the generator's source: a change of the generator is a change of the design."""
+"""Hash the generator's source, since a changed generator may build a different design."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ EXCLUDED = (
     "hw/vectors/",
     *(f"integrators/implicit/{name}.py" for name in ("contact", "contact_method")),
 )
-"""Folders and files that read, describe or measure designs. What they find is in design.json, if it is kept."""
+"""Folders and files that read, describe or measure designs. Their results are in design.json if they matter."""
 
 
 CORE = (
@@ -69,13 +69,16 @@ CORE = (
     *(f"hw/rtl/{name}.py" for name in ("accelerator", "axi_lite", "regmap", "stream_ports")),
     *("base/philox.py", "fixedpoint/elementary.py", "fixedpoint/format.py", "fixedpoint/wordlength/goal.py"),
 )
-"""Source files that determine a processor's core; programs of other versions of the generator share it."""
+"""Source files that determine a core. Programs of generator versions with equal files here can share a core."""
 
 
 @cache
 def source_digest(places: tuple[str, ...] = ("",)) -> str:
-    """16 hexadecimal digits, the same for a checkout and a wheel of it, wherever they lie. places: the files whose
-    only names that begin so."""
+    """Return 16 hexadecimal digits that identify the source, the same for a checkout and a wheel.
+
+    Args:
+        places: Beginnings of the file names to include.
+    """
     digest = hashlib.sha256()
     for name, path in source_files(places):
         content = path.read_bytes()
@@ -84,8 +87,11 @@ def source_digest(places: tuple[str, ...] = ("",)) -> str:
 
 
 def source_files(places: tuple[str, ...] = ("",)) -> list[tuple[str, Path]]:
-    """Return the files that decide a design, sorted, named by their place in the package such as hw/units/add.py.
-    places: only files whose names begin so."""
+    """Return the files that determine a design, sorted, with their path in the package such as hw/units/add.py.
+
+    Args:
+        places: Beginnings of the file names to include.
+    """
     return sorted(
         (name, path) for name, path in _all_files() if not name.startswith(EXCLUDED) and name.startswith(places)
     )

@@ -1,7 +1,7 @@
-"""files.f: the one list of a design's Verilog, a file for each group of modules, as tools read it.
+"""files.f, the list of a design's Verilog files, with one file for each group of modules.
 
-A module on top and its parts are in files that begin with the module's name: `datapath.v`, `datapath_units.v`. So the
-path of a top's file stands for all of them (`files_of`).
+A top module and its parts are in files that begin with the module's name: `datapath.v`, `datapath_units.v`. The path of
+a top module's file therefore stands for all of them (`files_of`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dynagate.base.storage import read_file
 
 LIST = "files.f"
 TOPS = ("datapath", "rollout", "accelerator")
-"""Modules that a design's folder may hold, the innermost first."""
+"""Top modules that a design's folder may hold, the innermost first."""
 
 
 class ListError(Error, ValueError):
@@ -23,28 +23,28 @@ class ListError(Error, ValueError):
 
 
 def file_of(top: str, part: str) -> str:
-    """The file of a part of a module; with no part, of the module itself."""
+    """Return the file of a part of a module, or of the module itself for part ""."""
     plain = re.sub(r"[^a-z0-9]", "_", part.lower())
     return f"{top}_{plain}.v" if part else f"{top}.v"
 
 
 def is_verilog(name: str, tops: Iterable[str] = TOPS) -> bool:
-    """Whether a design with these modules may have a file of this name with its Verilog."""
+    """Return whether a design with these top modules may have a Verilog file with this name."""
     return re.fullmatch(names_of(tops), name) is not None
 
 
 def names_of(tops: Iterable[str]) -> str:
-    """The extended regular expression of the names of these modules' files, as `grep -E` takes it."""
+    """Return a regular expression, for `grep -E`, of the names of these modules' files."""
     return rf"^({'|'.join(tops)})(_[a-z0-9_]+)?\.v$"
 
 
 def list_text(texts: Iterable[str]) -> str:
-    """Return the content of files.f. texts: names of files in the order in which tools read them."""
+    """Return the content of files.f, given file names in the order in which tools read them."""
     return "".join(f"{name}\n" for name in texts)
 
 
 def read_list(folder: Path) -> list[str]:
-    """Names of the files with a design's Verilog. Raises ListError."""
+    """Return the names of a design's Verilog files. Raise ListError if files.f is damaged."""
     path = folder / LIST
     try:
         names = read_file(path).decode("ascii").splitlines()
@@ -56,8 +56,14 @@ def read_list(folder: Path) -> list[str]:
 
 
 def files_of(top: Path) -> list[Path]:
-    """The files of a module and its parts, itself first. top: the module's own file; if there is no list next to it, it
-    holds all. Raises ListError."""
+    """Return the files of a module and its parts, the module's own file first.
+
+    Args:
+        top: The module's own file. If there is no list next to it, it holds everything.
+
+    Raises:
+        ListError: The list is damaged.
+    """
     if not (top.parent / LIST).is_file():
         return [top]
     parts = [name for name in read_list(top.parent) if name.startswith(f"{top.stem}_")]
@@ -65,7 +71,7 @@ def files_of(top: Path) -> list[Path]:
 
 
 def module_meanings(names: Iterable[str], tops: Mapping[str, str]) -> dict[str, str]:
-    """Return a description of each file for people. tops: descriptions of the modules, by name."""
+    """Return a description of each file, given descriptions of the top modules by name."""
     meanings = {}
     for name in names:
         top, _, part = name.removesuffix(".v").partition("_")

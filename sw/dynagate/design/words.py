@@ -1,4 +1,4 @@
-"""Number formats of AXI streams: a float32 for each number, or the datapath's packed integers."""
+"""Number formats of AXI streams: float32, or the datapath's packed integers."""
 
 from __future__ import annotations
 
@@ -11,36 +11,42 @@ FLOAT64 = "float64"
 WORDS = FLOAT32, FIXED
 PER_SAMPLE, PER_BATCH = "sample", "batch"
 LASTS = PER_SAMPLE, PER_BATCH
-"""Units that TLAST can end."""
+"""What TLAST may end."""
 WIDTHS = (32, 64, 128, 256, 512)
-"""Bits of a beat."""
+"""Accepted widths of a beat in bits."""
 WORD = 32
-"""Bits of a word of a stream or a register, and of a tag."""
+"""Bits of a word in a stream, of a register, and of a tag."""
 TAG_WORDS = 1
-"""Words of a sample's tag, after the others."""
+"""Number of words of a sample's tag, after the other words."""
 TAG_COUNT_BITS = 20
-"""Low bits of a tag, which count samples. The bits above are the epoch, which begins anew with each reset."""
+"""Number of low bits of a tag that count samples. The bits above are the epoch, which restarts with each reset."""
 TAG_COUNT_MASK = (1 << TAG_COUNT_BITS) - 1
 
 
 def number_of(words: str) -> str | None:
-    """The type that a stream rounds a number to; None where integers are packed."""
+    """Return the type to which a stream rounds numbers; None for packed integers."""
     return None if words == FIXED else words
 
 
 def words_of(widths: Sequence[int], words: str, *, flag: bool = False) -> int:
-    """Words of a sample, or of a result, of numbers of this many bits. flag: packed integers have a bit more, which
-    says that the result cannot be used."""
+    """Return the number of words of a sample or result.
+
+    Args:
+        widths: Widths of its numbers in bits.
+        words: Number format of the stream.
+        flag: Whether packed integers have one more bit, which is set if the result cannot be used.
+    """
     bits = sum(widths) + flag if words == FIXED else WORD * len(widths)
     return math.ceil(bits / WORD)
 
 
 def beats(words: int, width: int) -> int:
-    """Beats of a sample of this many words and its tag; a sample begins with a beat of its own."""
+    """Return the number of beats of a sample with this many words and its tag. A sample starts with a new beat."""
     return math.ceil((words + TAG_WORDS) / (width // WORD))
 
 
 def sample_bytes(words: int, width: int) -> int:
-    """Bytes of a sample of this many words on a stream, and on the link behind it: its tag and whole beats. The one
-    place where they are counted."""
+    """Return the number of bytes of a sample on a stream and on the link behind it, with its tag and
+    complete beats.
+    """
     return beats(words, width) * width // 8

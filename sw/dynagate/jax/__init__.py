@@ -1,4 +1,6 @@
-"""Functions and rollouts of a robot in JAX: under jit, vmap, grad, jvp and their combinations, on any backend."""
+"""JAX interface: functions and rollouts of a robot under jit, vmap, grad, jvp and their combinations, on any
+backend.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _ANSWERS = {
     **dict.fromkeys(("compile", "jit"), "dynagate.jax.function(robot, function)"),
     **dict.fromkeys(("rollouts", "simulate", "step"), "dynagate.jax.rollout(robot, steps, dt)"),
 }
-"""Names that are guessed, spelled as in `base.elsewhere` -> what to write."""
+"""Names that users guess, spelled as in `base.elsewhere` -> what to write."""
 
 
 def __getattr__(name: str) -> Any:

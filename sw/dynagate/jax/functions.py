@@ -1,4 +1,4 @@
-"""A listed function of a robot as a function of JAX arrays."""
+"""Functions of a robot on JAX arrays."""
 
 from __future__ import annotations
 
@@ -26,16 +26,26 @@ from dynagate.robot.checked import RobotOrName
 
 
 class Function(FunctionFace):
-    """A function of arrays (*leading, *shape), float32 or float64; call it with the inputs by name or in order.
+    """A function of a robot on arrays (*leading, *shape), float32 or float64. Call it with the inputs by name or in
+    order.
 
-    Leading axes broadcast as in numpy; a single state has none. Results are a
-    named tuple of the function's outputs, in the dtype of the inputs. Quaternions in q are brought to length 1 first,
-    so that derivatives by all entries of q are those of q / |q|. Where results are not finite they are NaN or infinite,
-    and no error is raised. In JAX's 32-bit mode, its default, numpy's float64 arrays become float32, as everywhere.
+    Leading axes broadcast as in numpy; a single state has none. The result is a named tuple of the function's outputs,
+    in
+    the dtype of the inputs. Quaternions in q are first scaled to length 1, so derivatives with respect to entries of q
+    are
+    those of q / |q|. Results that are not finite are NaN or infinite, and raise no error. In JAX's 32-bit mode, its
+    default, numpy's float64 arrays become float32.
 
-    inputs, outputs: names. operator: what computes it.
-    Raises TypeError: an input is missing, unknown, neither float32 nor float64, or of another dtype than those before
-    it; ValueError: an input has another shape, or leading axes that do not fit.
+    Attributes:
+        inputs: Names of the inputs.
+        outputs: Names of the outputs.
+        operator: The operator that computes it.
+
+    Raises:
+        ArgumentTypeError: An input is missing, unknown, neither float32 nor float64, or of another dtype than the
+        inputs
+            before it.
+        ArgumentError: An input has another shape, or leading axes that do not broadcast.
     """
 
     def _prepared(self, inputs: dict[str, Any]) -> list[jax.Array]:
@@ -98,7 +108,7 @@ def function(
 
 
 def as_array(name: str, value: Any) -> jax.Array:
-    """An input as JAX takes it. Raises TypeError: it is no array of numbers."""
+    """Return an input as a JAX array. Raise ArgumentTypeError if it is not an array of numbers."""
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError, OverflowError, SyntaxError):  # JAX reads a text as a dtype
@@ -106,7 +116,7 @@ def as_array(name: str, value: Any) -> jax.Array:
 
 
 def prepared(named: HasInputs, values: Mapping[str, Any]) -> list[jax.Array]:
-    """The inputs in order, their quaternions of length 1. Raises as `Function` says."""
+    """Return the inputs in order, checked, with quaternions of length 1."""
     inputs = {name: as_array(name, x) for name, x in values.items()}
     check_dtypes(inputs)
     own, _ = common_axes(named.inputs, inputs, jnp.broadcast_to)
@@ -117,7 +127,11 @@ _length = partial(jnp.linalg.norm, axis=-1, keepdims=True)
 
 
 def precision(dtype: Any) -> np.dtype[Any]:
-    """float32 or float64. Raises TypeError: another, or float64 where JAX has it switched off."""
+    """Return a dtype that is float32 or float64.
+
+    Raises:
+        ArgumentTypeError: It is another dtype, or float64 in JAX's 32-bit mode.
+    """
     try:
         chosen = np.dtype(dtype)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""XLA's handlers: `dynagate_ffi.cpp`, compiled against the headers in jaxlib, and the kernels that they may call."""
+"""XLA handlers: `dynagate_ffi.cpp`, compiled with the headers in jaxlib, and the kernels that they may call."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from dynagate.native.source import CSource
 NAME = "dynagate_ffi"
 ROWS, LOOP, GPU = "dynagate_rows", "dynagate_loop", "dynagate_gpu"
 PLATFORMS = {ROWS: "cpu", LOOP: "cpu", GPU: "CUDA"}
-"""Platform of each handler, by JAX' name."""
+"""JAX's name of each handler's platform."""
 FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
 
 _kept: dict[int, Any] = {}
-"""Kernels by key: their code must stay loaded as long as a compiled program may call it."""
+"""Kernels by key, which must stay loaded as long as a compiled program may call them."""
 
 
 @cache
 def _handlers() -> ctypes.CDLL:
-    """The library, compiled on first use and registered with XLA. Raises CompileError."""
+    """Return the library, compiled on first use and registered with XLA. Raise CompileError if that fails."""
     text = (files("dynagate.jax") / f"{NAME}.cpp").read_text()
     # a header of another jaxlib is another library
     stamp = hashlib.sha256(f"{text}\0{jax.lib.__version__}".encode()).hexdigest()[:16]
@@ -42,7 +42,7 @@ def _handlers() -> ctypes.CDLL:
 
 
 def key_of(kernel: Any, identity: str, addresses: tuple[int, int]) -> int:
-    """Return the key under which handlers find a kernel. Raises CompileError."""
+    """Return the key by which handlers find a kernel. Raise CompileError if the handlers cannot be compiled."""
     key = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "big", signed=True)
     if key not in _kept:
         _handlers().dynagate_ffi_add(key, *addresses)

@@ -1,4 +1,4 @@
-"""Inverse kinematics in JAX: a batch in one call of compiled code, with the implicit derivative of its solutions."""
+"""Inverse kinematics in JAX: a batch in one call of compiled code, with the implicit derivative of the solutions."""
 
 from __future__ import annotations
 
@@ -19,24 +19,28 @@ from dynagate.robot import Robot
 
 
 class Reached(NamedTuple):
-    """Results of inverse kinematics: configurations q (*leading, nq), rad, m and unit quaternions, and the largest
-    distance or angle error (*leading,) that is left of a target, m or rad."""
+    """Results of inverse kinematics."""
 
     q: jax.Array
+    """Configurations (*leading, nq), in rad, m and unit quaternions."""
     error: jax.Array
+    """Largest remaining distance or angle from a target, (*leading,), in m or rad."""
 
 
 class InverseKinematicsFunction:
-    """Targets to configurations; `inverse_kinematics` makes it.
+    """A function from targets to configurations; `inverse_kinematics` creates it.
 
-    Call it with the start q0 (*leading, nq), rad, m and unit quaternions, and the targets by name, as
-    `dynagate.inverse_kinematics`. Returns `Reached`. It runs under jit and vmap.
+    Call it with the start q0 (*leading, nq), in rad, m and unit quaternions, and the targets by name, as
+    `dynagate.inverse_kinematics`. It returns `Reached` and runs under jit and vmap.
 
-    It is differentiated by the targets, in forward and reverse mode, once: the derivative is the smallest motion of the
-    joints that keeps reaching the targets, and joints at a limit do not move. Nothing is differentiated by the start,
-    and nothing of the error.
+    It is differentiable once with respect to the targets, in forward and reverse mode. The derivative is the smallest
+    motion of the joints that keeps reaching the targets; joints at a limit do not move. The derivatives with respect to
+    the
+    start, and of the error, are zero.
 
-    Raises ValueError or TypeError as the solver does.
+    Raises:
+        ArgumentError: A target or the start does not fit.
+        ArgumentTypeError: An argument has another type.
     """
 
     def __init__(self, solver: InverseKinematics) -> None:

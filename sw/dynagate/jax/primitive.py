@@ -1,8 +1,8 @@
-"""Operators as one JAX primitive: how it is computed, differentiated, transposed and batched.
+"""Operators as one JAX primitive, with rules for computation, differentiation, transposition and batching.
 
-A primitive, and not `jax.custom_vjp` or `custom_jvp`: those have one direction of differentiation each. Here the JVP
-of an operator is an operator, and linear; its transpose is the VJP, an operator too. Forward mode, reverse mode and any
-mix of them follow, to any order.
+`jax.custom_vjp` and `jax.custom_jvp` each define one direction of differentiation. Here the JVP of an operator is a
+linear operator, and its transpose is the VJP, which is an operator too. Forward mode, reverse mode and any mix of them
+therefore work to any order.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _size(operator: Operator) -> np.int64:
 
 
 def _on_gpu(*inputs: Any, operator: Operator) -> list[Any]:
-    """CUDA on XLA's own buffers and stream."""
+    """Compute with CUDA on XLA's own buffers and stream."""
     compute = operator.compute
     assert isinstance(compute, CompiledCompute)
     dtype = np.dtype(inputs[0].dtype)
@@ -137,7 +137,7 @@ ad.primitive_jvps[operator_p] = _jvp
 
 
 def _transpose(weights: Sequence[Any], *inputs: Any, operator: Operator) -> list[Any]:
-    """Linear inputs are unknown, or zeros that JAX filled in."""
+    """Return the weights of linear inputs. These inputs are unknown, or zeros that JAX filled in."""
     n = operator.nonlinear
     if _all_zero(weights):
         return [ad.Zero(x.aval) if ad.is_undefined_primal(x) else None for x in inputs]

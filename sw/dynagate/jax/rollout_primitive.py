@@ -1,6 +1,6 @@
 """Rollouts and their gradients as one JAX primitive: C or a callback on the CPU, CUDA on a GPU.
 
-A primitive, because the place of the computation is known only when JAX lowers it. `jax.rollouts` differentiates it.
+It is a primitive because the platform is known only when JAX lowers it. `jax.rollouts` differentiates it.
 """
 
 from __future__ import annotations
@@ -146,8 +146,12 @@ def _loop(
 ) -> dict[str, jax.Array]:
     """Return the outputs of a loop in C, by name, (*leading, [rows,] *shape).
 
-    inputs: Arrays of the loop; those of each step may have more rows than there are steps. first: output -> the input
-    that becomes its first row.
+    Args:
+        loop: The loop.
+        kernel: Its C.
+        steps: Number of iterations.
+        inputs: Arrays of the loop; per-iteration inputs may have more rows than iterations.
+        first: Output -> input that becomes its first row.
     """
     ports = {port.name: k for k, port in enumerate(loop.inputs)}
     arrays = [inputs[name] for name in ports]

@@ -1,4 +1,4 @@
-"""Rollouts in JAX: all steps in one call of compiled code, and all steps back in another for the gradient."""
+"""Rollouts in JAX: all steps in one call of compiled code, and their reverse sweep in another for the gradient."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dynagate.operators.rollouts import RolloutOperator
 from dynagate.robot import Robot
 
 FLOAT64 = "jax.config.update('jax_enable_x64', True), and rollout(..., dtype='float64') if dtype= is passed"
-"""How to have a rollout in float64."""
+"""Text of errors: how to create a float64 rollout."""
 
 
 class RolloutFunction(SharedFunction):
@@ -88,21 +88,36 @@ def rollout(
     outputs: str | Sequence[str] = (),
     **options: Any,
 ) -> RolloutFunction:
-    """A rollout for JAX: torques of this many steps of dt seconds to states.
+    """Create a rollout for JAX: a function from torques to states.
 
-    robot: also the path of a URDF file, or the name of one that ships. The rollout takes q0 (*leading, nq), qd0
-    (*leading, nv) and tau (*leading, steps, nv), rad, m, rad/s, m/s, N m and N.
-    backend: "compiled", C, or CUDA on an NVIDIA GPU; "cpu", C; "numpy", float64; "fixed", the integers of a chip that
-    keeps the states, or "sim", this chip simulated. The gradient of the last two is the sweep back in floating
-    point through the states that they computed. dtype: of all arrays; float64 unless JAX is in its 32-bit mode.
-    options: integrator, form, forces, constrained, contacts, feedback and others of `dynagate.Rollout`.
-    outputs: names of more results. "diverged" (*leading,) is the first state that is not finite, -1 if all are.
-    Rollouts that solve equations have "converged" (*leading, steps), and those with rigid contact "impulse" (*leading,
-    steps, pairs, 3) and "lift" (*leading, steps, pairs), N s, as of `dynagate.Rollout`. Gradients pass through impulse
-    and lift.
+    It takes q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), in rad, m, rad/s, m/s, N m and N.
 
-    Raises ValueError or TypeError: an option is unknown, or dtype float64 in 32-bit mode; RobotError;
-    CompileError.
+    Args:
+        robot: The robot, the name of one in the package, or the path of its URDF file.
+        steps: Number of steps.
+        dt: Time step in s.
+        backend: "compiled": C, or CUDA on an NVIDIA GPU. "cpu": C. "numpy": float64. "fixed": the integers of a
+            chip that
+            keeps the states. "sim": the simulation of this chip. The gradient of the last two is the floating-point
+            reverse
+            sweep through the states that they computed.
+        dtype: Number type of all arrays; None for float64, or for float32 if JAX is in its 32-bit mode.
+        outputs: Names of additional results. "diverged" (*leading,) is the index of the first state that is not
+            finite, -1
+            if all are. Rollouts that solve equations have "converged" (*leading, steps). Rollouts with rigid contact
+            have
+            "impulse" (*leading, steps, pairs, 3) and "lift" (*leading, steps, pairs), in N s, as `dynagate.Rollout` has
+            them; gradients pass through both.
+        options: integrator, form, forces, constrained, contacts, feedback and others of `dynagate.Rollout`.
+
+    Returns:
+        The rollout.
+
+    Raises:
+        ArgumentError: An option is not accepted.
+        ArgumentTypeError: An option has another type, or dtype is float64 in 32-bit mode.
+        RobotError: The robot does not exist or does not support an option.
+        CompileError: The source cannot be compiled.
     """
     chosen = precision((np.float64 if jax.config.jax_enable_x64 else np.float32) if dtype is None else dtype)
     own: dict[str, Any] = {"backend": backend, "dtype": chosen, "float64": FLOAT64, "outputs": outputs}

@@ -1,7 +1,7 @@
-"""Mesh axes of `jax.shard_map` over which an array differs from device to device.
+"""Find the mesh axes of `jax.shard_map` over which an array differs between devices.
 
-Inside `shard_map` the type of an array lists these axes, its varying manual axes. JAX needs them to check `out_specs`
-and to find the sums over devices in a gradient. It maintains them for its own primitives only.
+Inside `shard_map` the type of an array lists these axes (varying manual axes). JAX uses them to check `out_specs` and
+to place the sums over devices in a gradient. It maintains them only for its own primitives.
 """
 
 from __future__ import annotations

@@ -1,1 +1,3 @@
-"""Functions of a robot as differentiable operators, whatever framework calls them and whatever computes them."""
+"""Functions of a robot as differentiable operators, independent of the framework that calls them and of the
+executor.
+"""

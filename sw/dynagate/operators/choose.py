@@ -1,4 +1,4 @@
-"""From a robot, a function and a backend to an operator."""
+"""Create the operator of a function, for a robot and a backend."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
 
 COMPILED = {"compiled": (CPU, CUDA), "cpu": (CPU,), "cuda": (CUDA,)}
-"""Backends of compiled code, and where they run."""
+"""Backends of compiled code -> platforms on which they run."""
 NUMPY, FIXED = "numpy", "fixed"
 FLOAT, BITS = "float", "bits"
 PRODUCT_OPTIONS = {"form", "forces"}
-"""Options with which the function table has the products with a function's derivative."""
+"""Options with which the function table has the derivative products of a function."""
 
 Backend = str | Function
 Gradient = str | Function
@@ -50,12 +50,21 @@ def operator(
     region: Region | None = None,
     algorithm: AlgorithmOptions = DEFAULTS,
 ) -> Operator:
-    """Return the operator of a function. Arguments are those of `dynagate.jax.function`.
+    """Return the operator of a function. The arguments are those of `dynagate.jax.function`.
+
+    Args:
+        robot: The robot, its name or its path.
+        function: Name of the function, or several names.
+        backend: Executor of the function, or a compiled function.
+        gradient: Executor of its derivative.
+        policy: Formats of integers.
+        region: Operating region for which integers are made.
+        algorithm: Options of the algorithm.
 
     Raises:
-        ArgumentError: There is no such backend, gradient or function, or a compiled function computes something else.
+        ArgumentError: The backend, gradient or function is unknown, or a compiled function computes something else.
         ArgumentTypeError: An argument has another type.
-        RobotError: There is no such robot.
+        RobotError: The robot does not exist.
     """
     _check(backend, gradient)
     for name, value in (("policy", policy), ("region", region)):
@@ -93,7 +102,7 @@ def operator(
 
 
 def _is_listed(graph: Graph, algorithm: AlgorithmOptions) -> bool:
-    """Whether the function table has the products with this function's derivative."""
+    """Return whether the function table has the derivative products of this function."""
     return f"{graph.name}_vjp" in FUNCTIONS and algorithm.changed().keys() <= PRODUCT_OPTIONS
 
 
@@ -152,7 +161,7 @@ def _check(backend: Backend, gradient: Gradient) -> None:
 def _accelerator(
     robot: Robot, graph: Graph, source: str | Function, role: str, policy: Policy | None, region: Region | None
 ) -> Function:
-    """The integers of a graph, or a compiled function that is checked to compute it."""
+    """Return the integers of a graph, or a compiled function after checking that it computes the graph."""
     if not isinstance(source, Function):
         return Function(graph_device(assign(graph, (region or Region.of(robot)).of_robot(robot), policy)))
     accelerator = source.functions.get(graph.name, source)

@@ -29,12 +29,15 @@ class Compute(ABC):
 
     @abstractmethod
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
-        """Inputs (batch, *shape) of one dtype, in the graph's order, to outputs (batch, *shape), in any real dtype."""
+        """Compute outputs (batch, *shape), in any real dtype, from inputs (batch, *shape) of one dtype, in the graph's
+        order.
+        """
 
 
 class CompiledCompute(Compute):
-    """C on the CPU and CUDA on a GPU, float32 or float64. platforms: where; frameworks take its kernels there, on their
-    own memory."""
+    """C on the CPU and CUDA on a GPU, in float32 or float64. Frameworks run its kernels on `platforms`, on their own
+    memory.
+    """
 
     def __init__(self, graph: Graph, platforms: tuple[str, ...]) -> None:
         self.graph, self.platforms = graph, platforms
@@ -42,21 +45,32 @@ class CompiledCompute(Compute):
         self._gpu: dict[tuple[np.dtype[Any], int], GpuKernel] = {}
 
     def kernel(self, dtype: npt.DTypeLike) -> Kernel:
-        """The C, compiled on first use. Raises CompileError."""
+        """Return the C kernel, compiled on first use. Raise CompileError if that fails."""
         dtype = np.dtype(dtype)
         if dtype not in self._kernels:
             self._kernels[dtype] = Kernel(self.graph, dtype)
         return self._kernels[dtype]
 
     def gpu_kernel(self, dtype: npt.DTypeLike, card: int = 0) -> GpuKernel:
-        """The CUDA, compiled on first use. Raises CompileError, GpuError."""
+        """Return the CUDA kernel, compiled on first use.
+
+        Args:
+            dtype: float32 or float64.
+            card: Number of the card.
+
+        Raises:
+            CompileError: It cannot be compiled.
+            GpuError: The card cannot be used.
+        """
         key = np.dtype(dtype), card
         if key not in self._gpu:
             self._gpu[key] = GpuKernel(self.graph, key[0], device=card)
         return self._gpu[key]
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
-        """Results that are not finite are given as they are: frameworks have means of their own to find them."""
+        """Compute a batch. Results that are not finite are returned, since frameworks have their own checks
+        for them.
+        """
         kernel, batch = self.kernel(inputs[0].dtype), len(inputs[0])
         outputs = {port.name: np.empty((batch, *port.shape), kernel.dtype) for port in self.graph.outputs}
         if batch:
@@ -81,7 +95,7 @@ class Reference(Compute):
 
 
 class AcceleratorCompute(Compute):
-    """An accelerator: integers, a simulation, a board. Results of samples that overflow are NaN."""
+    """Integers, a simulation or a board. Results of samples that overflow are NaN."""
 
     def __init__(self, graph: Graph, accelerator: Function) -> None:
         self.accelerator = accelerator

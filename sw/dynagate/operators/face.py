@@ -1,4 +1,4 @@
-"""The part that the functions of all frameworks share: a call with inputs by name or in order, and its checks."""
+"""The interface that functions of all frameworks share: a call with inputs by name or in order, and its checks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from dynagate.robot.checked import RobotOrName
 
 
 class FunctionFace(SharedFunction, ABC):
-    """A listed function of a robot on a framework's arrays. choices: as `operators.choose.operator` takes them.
+    """A function of a robot on a framework's arrays. The arguments are those of `operators.choose.operator`.
 
-    inputs, outputs: names. operator: what computes it.
+    Attributes:
+        inputs: Names of the inputs.
+        outputs: Names of the outputs.
+        operator: The operator that computes it.
     """
 
     def __init__(self, robot: RobotOrName, function: str | Sequence[str], **choices: Any) -> None:
@@ -30,11 +33,11 @@ class FunctionFace(SharedFunction, ABC):
 
     @abstractmethod
     def _prepared(self, inputs: dict[str, Any]) -> list[Any]:
-        """The inputs in order, checked, their quaternions of length 1."""
+        """Return the inputs in order, checked, with quaternions of length 1."""
 
     @abstractmethod
     def _computed(self, *inputs: Any) -> Any:
-        """The outputs in order."""
+        """Return the outputs in order."""
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
         return self._results(*self._computed(*self._prepared(by_name(self.operator.graph, positional, named))))
@@ -62,8 +65,14 @@ def _results(function: str, outputs: tuple[str, ...]) -> type:
 def with_unit_quaternions(
     named: HasInputs, inputs: Mapping[str, Any], length: Callable[[Any], Any], joined: Callable[[list[Any]], Any]
 ) -> list[Any]:
-    """The inputs in order, their quaternions of length 1. length: of vectors along the last axis, which it keeps.
-    joined: arrays along the last axis."""
+    """Return the inputs in order, with quaternions scaled to length 1.
+
+    Args:
+        named: The graph.
+        inputs: Inputs by name.
+        length: Returns lengths of vectors along the last axis, which it keeps.
+        joined: Joins arrays along the last axis.
+    """
     results = []
     for port in named.inputs:
         x = inputs[port.name]

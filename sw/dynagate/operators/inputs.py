@@ -1,4 +1,4 @@
-"""Arrays of any framework for an operator: names, shapes and dtypes, checked by the attributes that all arrays have."""
+"""Check the names, shapes and dtypes of an operator's inputs, with attributes that arrays of all frameworks have."""
 
 from __future__ import annotations
 
@@ -23,7 +23,16 @@ class HasInputs(Protocol):
 
 
 def by_name(graph: HasInputs, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs in the graph's order. Raises TypeError: missing, twice, unknown or too many."""
+    """Return the inputs by name in the graph's order.
+
+    Args:
+        graph: The graph.
+        positional: Inputs in order.
+        named: Inputs by name.
+
+    Raises:
+        ArgumentTypeError: An input is missing, repeated, unknown or superfluous.
+    """
     names = [port.name for port in graph.inputs]
     inputs = {**dict(zip(names, positional, strict=False)), **named}
     if len(inputs) == len(names) == len(positional) + len(named) and all(name in inputs for name in names):
@@ -46,8 +55,9 @@ def _fault(function: str, names: Sequence[str], count: int, named: Sequence[str]
 
 
 def check_dtypes(inputs: Mapping[str, Any]) -> None:
-    """Raises TypeError naming the first input that is neither float32 nor float64, or of another dtype than the
-    first."""
+    """Raise ArgumentTypeError for the first input that is not float32 or float64, or differs from the first input's
+    dtype.
+    """
     (first, one), *_ = inputs.items()
     for name, array in inputs.items():
         if name != first and array.dtype == one.dtype:
@@ -60,5 +70,5 @@ def check_dtypes(inputs: Mapping[str, Any]) -> None:
 
 
 def axes_of(ports: Sequence[Port], arrays: Sequence[Any]) -> tuple[int, ...]:
-    """The axes before those of the ports. Raises ValueError as `arguments.leading_axes`."""
+    """Return the leading axes of arrays. Raise ArgumentError if they differ."""
     return leading_axes(ports, {port.name: array for port, array in zip(ports, arrays, strict=True)})

@@ -1,4 +1,4 @@
-"""Rollouts and their gradients on arrays in a GPU's memory: loops in CUDA, the rest by the framework's functions."""
+"""Rollouts and their gradients on arrays in GPU memory: loops in CUDA, the rest by functions of the framework."""
 
 from __future__ import annotations
 
@@ -14,29 +14,35 @@ from dynagate.operators.rollouts import CONVERGED, RolloutOperator
 
 @dataclass(frozen=True)
 class Framework:
-    """The functions of a framework that a rollout on its arrays needs.
-
-    full: A new array of a shape, filled with a number.
-    concatenate: Arrays joined along the second axis.
-    where: An array where a condition holds, else another one or a number.
-    run: The outputs of a loop, from its inputs (batch, ...), both in the loop's order. Its second argument is the
-        number of iterations of a loop that does not have its own, else None.
-    """
+    """The functions of a framework that a rollout on its arrays needs."""
 
     full: Callable[[tuple[int, ...], float], Any]
+    """Returns a new array of a shape, filled with a number."""
     concatenate: Callable[[Sequence[Any]], Any]
+    """Joins arrays along the second axis."""
     where: Callable[[Any, Any, Any], Any]
+    """Selects an array where a condition holds, else another array or number."""
     run: Callable[[Loop, int | None, list[Any]], Sequence[Any]]
+    """Computes the outputs of a loop from its inputs (batch, ...), both in the loop's order. Its second argument is the
+    number
+    of iterations for a loop that does not state it, else None.
+    """
 
     def outputs(self, loop: Loop, steps: int, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the outputs of a loop by name. inputs: these, and others that the loop does not take."""
+        """Return the outputs of a loop by name.
+
+        Args:
+            loop: The loop.
+            steps: Number of iterations for a loop that does not state it.
+            inputs: Inputs by name; further entries are ignored.
+        """
         iterations = None if isinstance(loop.stop, Count) and loop.stop.iterations else steps
         computed = self.run(loop, iterations, [inputs[port.name] for port in loop.inputs])
         return dict(zip((port.name for port in loop.outputs), computed, strict=True))
 
 
 def forward(operator: RolloutOperator, arrays: Sequence[Any], on: Framework) -> list[Any]:
-    """Return what `RolloutOperator.forward` returns, from the same inputs."""
+    """Compute trajectories on a GPU, with the arguments and results of `RolloutOperator.forward`."""
     motion, steps = operator.rollout.motion, operator.steps
     leading = tuple(arrays[0].shape[:-1])
     batch = math.prod(leading)
@@ -63,7 +69,7 @@ def forward(operator: RolloutOperator, arrays: Sequence[Any], on: Framework) -> 
 
 
 def backward(operator: RolloutOperator, arrays: Sequence[Any], on: Framework) -> list[Any]:
-    """Return what `RolloutOperator.backward` returns, from the same inputs."""
+    """Compute gradients on a GPU, with the arguments and results of `RolloutOperator.backward`."""
     steps, axes = operator.steps, arrays[2].ndim - 2
     leading = tuple(arrays[2].shape[:axes])
     batch = math.prod(leading)

@@ -1,4 +1,4 @@
-"""An operator: a graph, what computes it, and the operators of its derivative, made at their first use."""
+"""Operators: a graph with its executor, and the operators of its derivatives, which are created on first use."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ Make = Callable[[Graph], Compute]
 class Operator:
     """A function of arrays (*leading, *shape), with the same leading axes for all inputs.
 
-    linear: how many of its last inputs it is linear in, all of them together.
-    Two operators are equal only if they are one object, so that frameworks can tell by it what they have compiled.
+    Two operators are equal only if they are the same object, by which frameworks identify compiled code.
+
+    Args:
+        linear: Number of its last inputs in which it is jointly linear.
     """
 
     def __init__(self, graph: Graph, robot: Robot, compute: Compute, make: Make, *, linear: int = 0) -> None:
@@ -42,14 +44,14 @@ class Operator:
 
     @property
     def transposed(self) -> Operator:
-        """The transposed operator of a product: from its nonlinear inputs and a weight of each output to the weights
-        of its linear inputs.
+        """The transposed operator of a product: from nonlinear inputs and weights of outputs to weights of linear
+        inputs.
         """
         assert self._transposed is not None, f"{self} is linear in nothing"
         return self._transposed
 
     def product_graphs(self) -> tuple[Graph, Graph]:
-        """The graphs of `jvp` and `vjp`."""
+        """Return the graphs of `jvp` and `vjp`."""
         graph = products.anonymous(self.graph)
         moving = [port.name for port in graph.inputs[: self.nonlinear]]
         return products.jvp(graph, self.robot, moving), products.vjp(graph, self.robot, moving)

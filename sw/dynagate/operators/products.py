@@ -1,10 +1,10 @@
-"""Products with the derivative of any graph, along the entries of its inputs, as frameworks differentiate.
+"""Derivative products of a graph along the entries of its inputs, as frameworks differentiate.
 
-A framework knows nothing of the manifold that quaternions lie on. So an operator is the function of the *normalized*
-quaternion, f(q / |q|), which is smooth in all entries of q; the division is left to the framework. What is here is the
-derivative at unit quaternions along the entries: rates of entries become velocities on the way in, weights of
-velocities become weights of entries on the way out, and those are orthogonal to each quaternion, as the derivative of
-the division wants it.
+A framework does not know the manifold of quaternions. An operator is therefore the function of the *normalized*
+quaternion, f(q / |q|), which is smooth in all entries of q; the framework differentiates the division. This module has
+the derivative at unit quaternions along entries. Rates of entries become velocities before the product, and weights of
+velocities become weights of entries after it. These weights are orthogonal to each quaternion, as the derivative of the
+division requires.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from dynagate.robot import Robot
 
 
 def check_differentiable(graph: Graph) -> None:
-    """Raises ValueError: an input has entries that are one number, so that its entries are no directions."""
+    """Raise ArgumentError if entries of an input are the same number, so that they are not independent
+    directions.
+    """
     for port in graph.inputs:
         if len(set(port.nodes)) < len(port.nodes):
             raise ArgumentError(
@@ -35,26 +37,42 @@ def check_differentiable(graph: Graph) -> None:
 
 
 def anonymous(graph: Graph) -> Graph:
-    """The graph with ports x0, x1, ... and y0, y1, ...: names of its products then never meet its own."""
+    """Return the graph with ports x0, x1, ... and y0, y1, ..., which cannot collide with names of its products."""
     inputs = tuple(replace(port, name=f"x{k}") for k, port in enumerate(graph.inputs))
     outputs = tuple(replace(port, name=f"y{k}") for k, port in enumerate(graph.outputs))
     return replace(graph, inputs=inputs, outputs=outputs)
 
 
 def jvp(graph: Graph, robot: Robot, moving: Sequence[str]) -> Graph:
-    """∂outputs/∂moving · δ: the graph's inputs, then `delta_<input>` of the moving ones in the inputs' shapes, to
-    `jvp_<output>` of all outputs."""
+    """Return the graph of ∂outputs/∂moving · δ.
+
+    It takes the graph's inputs and `delta_<input>`, in the inputs' shapes, and returns `jvp_<output>` for all outputs.
+
+    Args:
+        graph: The graph.
+        robot: The robot.
+        moving: Names of the inputs to differentiate with respect to.
+    """
     return in_entries(derivatives.jvp(graph, None, moving, robot=robot), robot, "jvp_")
 
 
 def vjp(graph: Graph, robot: Robot, moving: Sequence[str]) -> Graph:
-    """λᵀ ∂outputs/∂moving: the graph's inputs, then `lam_<output>` of all outputs, to `vjp_<input>` of the moving ones
-    in the inputs' shapes."""
+    """Return the graph of λᵀ ∂outputs/∂moving.
+
+    It takes the graph's inputs and `lam_<output>` for all outputs, and returns `vjp_<input>`, in the inputs' shapes.
+
+    Args:
+        graph: The graph.
+        robot: The robot.
+        moving: Names of the inputs to differentiate with respect to.
+    """
     return in_entries(derivatives.vjp(graph, None, moving, robot=robot), robot, "vjp_")
 
 
 def in_entries(product: Graph, robot: Robot, prefix: str) -> Graph:
-    """A product graph whose directions of configurations are entries (nq,), with only the outputs of this prefix."""
+    """Return a product graph with entries (nq,) as directions of configurations, and only the outputs with this
+    prefix.
+    """
     units = {port.name for port in product.inputs if port.unit_vectors and not port.parameter}
     recording = Recording(product.name, product.robot)
     inputs: dict[str, Array] = {}
@@ -76,12 +94,12 @@ def in_entries(product: Graph, robot: Robot, prefix: str) -> Graph:
 
 
 def entries_of_weights(robot: Robot) -> Graph:
-    """q (nq,) and weights lam (nv,) of its velocities to those of its entries, (nq,)."""
+    """Return the graph from q (nq,) and weights lam (nv,) of its velocities to weights of its entries, (nq,)."""
     return _map(robot, "entries_of_weights", robot.nv, lambda q, lam: entry_weights(robot, q, lam))
 
 
 def weights_of_entries(robot: Robot) -> Graph:
-    """q (nq,) and weights lam (nq,) of its entries to those of its velocities, (nv,)."""
+    """Return the graph from q (nq,) and weights lam (nq,) of its entries to weights of its velocities, (nv,)."""
     return _map(robot, "weights_of_entries", robot.nq, lambda q, lam: direction_matrix(robot, list(q)).T @ lam)
 
 

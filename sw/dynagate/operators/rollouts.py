@@ -1,4 +1,4 @@
-"""A rollout as an operator: what computes it and its gradient, and between which arrays."""
+"""A rollout as an operator: its executor, its gradient, and their arrays."""
 
 from __future__ import annotations
 
@@ -26,29 +26,38 @@ from dynagate.operators.products import entries_of_weights, weights_of_entries
 from dynagate.robot import Robot
 
 BACKENDS: dict[str, Any] = {"compiled": CPU, CPU: CPU, "numpy": "numpy", "fixed": "fixed", "sim": "sim"}
-"""Backend -> the device of `Rollout`."""
+"""Backend -> device of `Rollout`."""
 
 CONVERGED, DIVERGED = "converged", "diverged"
-"""Results of a rollout on request: whether each step has solved its equations, and the first state that is not finite,
--1 if all are."""
+"""Optional results of a rollout: whether each step solved its equations, and the index of the first state that is not
+finite, -1 if all are.
+"""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """The inputs of a rollout, as those of a graph are known. name: how errors call the rollout."""
+    """The inputs of a rollout, in the form of a graph's inputs."""
 
     name: str
+    """Name of the rollout in errors."""
     inputs: tuple[Port, ...]
 
 
 class RolloutOperator:
-    """Torques to trajectories, on arrays (*leading, ...) of one dtype.
+    """A rollout from torques to trajectories, on arrays (*leading, ...) of one dtype.
 
-    backend: "compiled", C, or CUDA for arrays on a GPU; "cpu", C; "numpy"; "fixed" or "sim", the integers of a chip
-    that keeps the states. The gradient of those is the float64 sweep back through the states that they computed.
-    float64: how to have a rollout of this framework in float64, for errors. platforms: where compiled code runs; empty
-    for the other backends, which compute on the host.
-    Raises ValueError: another backend; and as `Rollout` does.
+    Args:
+        backend: "compiled": C, or CUDA for arrays on a GPU. "cpu": C. "numpy": float64. "fixed" or "sim": the
+            integers of a
+            chip that keeps the states; their gradient is the float64 reverse sweep through the states that they
+            computed.
+        float64: How to create a float64 rollout in the framework, for errors.
+
+    Attributes:
+        platforms: Platforms of compiled code; empty for backends that compute on the host.
+
+    Raises:
+        ArgumentError: The backend is unknown, or an option is not accepted by `Rollout`.
     """
 
     def __init__(
@@ -105,8 +114,11 @@ class RolloutOperator:
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of what `forward` returns for one trajectory: q and qd of every state, the first one included, what
-        `solved` lists of every step, and whether each step has converged, 1 or 0, if steps solve equations."""
+        """Shapes of the results of `forward` for one trajectory.
+
+        These are q and qd of every state including the first, the values in `solved` of every step, and if steps solve
+        equations, whether each step converged, as 1 or 0.
+        """
         steps = self.steps // self.rollout.every
         states = {"q": (steps + 1, self.robot.nq), "qd": (steps + 1, self.robot.nv)}
         solved = {name: (steps, size) for name, size in self.solved.items()}
@@ -149,7 +161,7 @@ class RolloutOperator:
 
     @cached_property
     def sweep(self) -> Rollout:
-        """The rollout whose `vjp` is the gradient. Raises ValueError: not every step's state is kept."""
+        """The rollout whose `vjp` is the gradient. Raise ArgumentError if not every step's state is kept."""
         self.rollout.check_all_kept()
         if self.rollout.device in (CPU, "numpy"):
             return self.rollout
@@ -192,16 +204,27 @@ class RolloutOperator:
             )
 
     def check_dtype(self, dtype: str) -> None:
-        """Raises TypeError: not that of this rollout."""
+        """Raise ArgumentTypeError if a dtype is not the rollout's."""
         if dtype != str(self.dtype):
             raise ArgumentTypeError(
                 f"inputs of {self.arguments.name} are {dtype}; expected {self.dtype}, or a rollout with dtype='{dtype}'"
             )
 
     def forward(self, q0: Array, qd0: Array, tau: Array, *held: Array) -> list[Array]:
-        """Trajectories q and qd, and what `solved` lists, on the host; states after a step that has not converged are
-        NaN. held: `active` of a constrained rollout, inputs of feedback, then the robot's variable parameters. Raises
-        ValueError: an input is not finite, where no C computes them."""
+        """Compute trajectories on the host.
+
+        Args:
+            q0: Initial configurations.
+            qd0: Initial velocities.
+            tau: Torques.
+            held: `active` of a constrained rollout, inputs of feedback, and the robot's variable parameters.
+
+        Returns:
+            Configurations, velocities and the values in `solved`. States after a step that did not converge are NaN.
+
+        Raises:
+            ArgumentError: An input is not finite, for backends without C.
+        """
         switches = dict(zip((*self.held, *self.stepped, *self.parameters), held, strict=True))
         leading, batch = q0.shape[:-1], math.prod(q0.shape[:-1])
         if self.rollout.kernel is None:
@@ -226,10 +249,15 @@ class RolloutOperator:
         return np.asarray(np.diff(results["failed"], axis=1, prepend=0.0) == 0.0, self.dtype)
 
     def backward(self, q: Array, qd: Array, tau: Array, *others: Array) -> list[Array]:
-        """Return the gradients by q0 and qd0, (..., nv), tau, inputs of feedback and variable parameters, on the host.
+        """Return the gradients with respect to q0 and qd0, (..., nv), tau, inputs of feedback and variable parameters.
 
-        others: `active` of a constrained rollout, inputs of feedback, the variable parameters, what `solved` lists, and
-        the costs of q, along velocities, of qd, and of what `solved` lists.
+        Args:
+            q: Configurations.
+            qd: Velocities.
+            tau: Torques.
+            others: `active` of a constrained rollout, inputs of feedback, the variable parameters, the values in
+                `solved`, and
+                the cost gradients with respect to q (along velocities), qd, and the values in `solved`.
         """
         count = len(others) - len(self.solved)
         held, (cost_q, cost_qd), solved = others[: count - 2], others[count - 2 : count], others[count:]

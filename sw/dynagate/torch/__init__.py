@@ -1,4 +1,4 @@
-"""Functions and rollouts of a robot in PyTorch: autograd, double backward, vmap, torch.compile, on any backend."""
+"""PyTorch interface: functions and rollouts of a robot with autograd, double backward, vmap and torch.compile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANSWERS = {
     **dict.fromkeys(("compile", "jit"), "dynagate.torch.function(robot, function)"),
     **dict.fromkeys(("rollouts", "simulate", "step"), "dynagate.torch.rollout(robot, steps, dt)"),
 }
-"""Names that are guessed, spelled as in `base.elsewhere` -> what to write."""
+"""Names that users guess, spelled as in `base.elsewhere` -> what to write."""
 
 
 def __getattr__(name: str) -> Any:

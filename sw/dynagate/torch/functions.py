@@ -1,4 +1,4 @@
-"""A listed function of a robot as a function of tensors."""
+"""Functions of a robot on PyTorch tensors."""
 
 from __future__ import annotations
 
@@ -23,16 +23,25 @@ from dynagate.torch.library import TorchOperator, check_tensors
 
 
 class Function(FunctionFace):
-    """A function of tensors (*leading, *shape), float32 or float64; call it with the inputs by name or in order.
+    """A function of a robot on tensors (*leading, *shape), float32 or float64. Call it with the inputs by name or in
+    order.
 
-    Leading axes broadcast as in numpy; a single state has none. Results are a
-    named tuple of the function's outputs, in the dtype and on the device of the inputs. Quaternions in q are brought to
-    length 1 first, so that derivatives by all entries of q are those of q / |q|. Where results are not finite they are
-    NaN or infinite, and no error is raised.
+    Leading axes broadcast as in numpy; a single state has none. The result is a named tuple of the function's outputs,
+    in
+    the dtype and on the device of the inputs. Quaternions in q are first scaled to length 1, so derivatives with
+    respect to
+    entries of q are those of q / |q|. Results that are not finite are NaN or infinite, and raise no error.
 
-    inputs, outputs: names. operator: what computes it.
-    Raises TypeError: an input is missing, unknown, no tensor, neither float32 nor float64, or of another dtype than
-    those before it; ValueError: an input has another shape, leading axes that do not fit, or is on another device.
+    Attributes:
+        inputs: Names of the inputs.
+        outputs: Names of the outputs.
+        operator: The operator that computes it.
+
+    Raises:
+        ArgumentTypeError: An input is missing, unknown, not a tensor, neither float32 nor float64, or of another dtype
+        than
+            the inputs before it.
+        ArgumentError: An input has another shape, leading axes that do not broadcast, or is on another device.
     """
 
     def __init__(self, robot: RobotOrName, function: str | Sequence[str], **choices: Any) -> None:
@@ -100,7 +109,7 @@ def function(
 
 
 def prepared(named: HasInputs, inputs: dict[str, Any]) -> list[torch.Tensor]:
-    """The inputs in order, their quaternions of length 1. Raises as `Function` says."""
+    """Return the inputs in order, checked, with quaternions of length 1."""
     check_tensors(inputs)
     check_dtypes(inputs)
     own, _ = common_axes(named.inputs, inputs, torch.broadcast_to)

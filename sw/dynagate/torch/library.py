@@ -1,4 +1,4 @@
-"""Operators as custom operators of PyTorch: real and fake computation, autograd and vmap."""
+"""Operators as custom operators of PyTorch: computation, shapes without computation, autograd and vmap."""
 
 from __future__ import annotations
 
@@ -33,9 +33,15 @@ def registered(
     shapes: Callable[..., list[tuple[int, ...]]],
     differentiate: tuple[Callable[..., Any], Callable[..., None]] | None = None,
 ) -> Any:
-    """A custom operator of this many tensors to others, with its fake, under a name made unique.
+    """Register a custom operator of PyTorch under a unique name. PyTorch keeps it as long as the process lives.
 
-    shapes: of the outputs, from the inputs. PyTorch keeps it as long as the process lives.
+    Args:
+        name: Beginning of the name.
+        inputs: Number of tensors that it takes.
+        outputs: Number of tensors that it returns.
+        compute: Computes the outputs.
+        shapes: Returns the shapes of the outputs, from the inputs.
+        differentiate: Backward function, and the function that saves its context.
     """
     tensors = ", ".join(f"Tensor x{k}" for k in range(inputs))
     results = ", ".join(["Tensor"] * outputs)
@@ -128,7 +134,7 @@ class TorchOperator:
         return [torch.from_numpy(result).to(on) for result in results]
 
     def _on_cpu(self, compute: CompiledCompute, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
-        """On PyTorch's own memory."""
+        """Compute on PyTorch's own memory."""
         first = inputs[0]
         dtype, shapes = first.dtype, self._shapes(*inputs)
         outputs = [torch.empty(shape, dtype=dtype) for shape in shapes]
@@ -142,7 +148,7 @@ class TorchOperator:
         return outputs
 
     def _on_gpu(self, compute: CompiledCompute, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
-        """On PyTorch's own memory and current stream."""
+        """Compute on PyTorch's own memory and current stream."""
         card = inputs[0].device
         kernel = compute.gpu_kernel(_NUMPY[inputs[0].dtype], card.index or 0)
         new = torch.empty if kernel.writes_all else torch.zeros
@@ -201,7 +207,8 @@ def check_no_tangents(tensors: dict[str, Any]) -> None:
 
     PyTorch drops a tangent without a warning if an operator has no rule for it, and the derivative would be 0.
 
-    Raises ArgumentError: a tensor has a tangent.
+    Raises:
+        ArgumentError: A tensor has a tangent.
     """
     for name, x in tensors.items():
         if _has_tangent(x):

@@ -1,4 +1,4 @@
-"""Rollouts in PyTorch: all steps in one call, and all steps back in another for the gradient."""
+"""Rollouts in PyTorch: all steps in one call, and their reverse sweep in another for the gradient."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dynagate.torch.functions import prepared
 from dynagate.torch.library import TorchOperator, check_no_tangents, launch, registered
 
 FLOAT64 = "rollout(..., dtype='float64') and float64 tensors, such as .double(), or torch.no_grad() for the motion only"
-"""How to have a rollout in float64."""
+"""Text of errors: how to create a float64 rollout."""
 
 
 class RolloutFunction(SharedFunction):
@@ -82,7 +82,7 @@ class RolloutFunction(SharedFunction):
         return [torch.from_numpy(np.ascontiguousarray(x)).to(inputs[0].device) for x in results]
 
     def _on_card(self, like: torch.Tensor) -> Framework:
-        """PyTorch's functions, on the device of a tensor and PyTorch's current stream."""
+        """Return PyTorch's functions on the device of a tensor and PyTorch's current stream."""
         card = like.device
 
         def run(loop: Loop, iterations: int | None, arrays: list[Any]) -> list[torch.Tensor]:
@@ -147,20 +147,34 @@ def rollout(
     outputs: str | Sequence[str] = (),
     **options: Any,
 ) -> RolloutFunction:
-    """A rollout for PyTorch: torques of this many steps of dt seconds to states.
+    """Create a rollout for PyTorch: a function from torques to states.
 
-    robot: also the path of a URDF file, or the name of one that ships. The rollout takes q0 (*leading, nq), qd0
-    (*leading, nv) and tau (*leading, steps, nv), rad, m, rad/s, m/s, N m and N.
-    backend: "compiled", C, or CUDA for tensors on an NVIDIA GPU; "cpu", C; "numpy", float64; "fixed", the integers of a
-    chip that keeps the states, or "sim", this chip simulated. The gradient of the last two is the sweep back in
-    floating point through the states that they computed. dtype: of all tensors, PyTorch's default unless given.
-    options: integrator, form, forces, constrained, contacts, feedback and others of `dynagate.Rollout`.
-    outputs: names of more results. "diverged" (*leading,) is the first state that is not finite, -1 if all are.
-    Rollouts that solve equations have "converged" (*leading, steps), and those with rigid contact "impulse" (*leading,
-    steps, pairs, 3) and "lift" (*leading, steps, pairs), N s, as of `dynagate.Rollout`. Gradients pass through impulse
-    and lift.
+    It takes q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), in rad, m, rad/s, m/s, N m and N.
 
-    Raises ValueError: an option is unknown; RobotError; CompileError.
+    Args:
+        robot: The robot, the name of one in the package, or the path of its URDF file.
+        steps: Number of steps.
+        dt: Time step in s.
+        backend: "compiled": C, or CUDA for tensors on an NVIDIA GPU. "cpu": C. "numpy": float64. "fixed": the
+            integers of a
+            chip that keeps the states. "sim": the simulation of this chip. The gradient of the last two is the
+            floating-point reverse sweep through the states that they computed.
+        dtype: Number type of all tensors; None for PyTorch's default.
+        outputs: Names of additional results. "diverged" (*leading,) is the index of the first state that is not
+            finite, -1
+            if all are. Rollouts that solve equations have "converged" (*leading, steps). Rollouts with rigid contact
+            have
+            "impulse" (*leading, steps, pairs, 3) and "lift" (*leading, steps, pairs), in N s, as `dynagate.Rollout` has
+            them; gradients pass through both.
+        options: integrator, form, forces, constrained, contacts, feedback and others of `dynagate.Rollout`.
+
+    Returns:
+        The rollout.
+
+    Raises:
+        ArgumentError: An option is not accepted.
+        RobotError: The robot does not exist or does not support an option.
+        CompileError: The source cannot be compiled.
     """
     name = str(dtype or torch.get_default_dtype()).removeprefix("torch.")
     own: dict[str, Any] = {"backend": backend, "dtype": np.dtype(name), "float64": FLOAT64, "outputs": outputs}
