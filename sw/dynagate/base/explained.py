@@ -89,10 +89,8 @@ def explained(thing: T) -> T:
     """Decorate a function, or a class with its methods, to explain arguments of wrong types.
 
     If a call fails with one of Python's own errors, its arguments are compared with the signature, and TypeError names
-    each
-    wrong one and the expected type. A successful call takes no extra time. An `Error` passes unchanged. So does a
-    failure
-    although all types are right: that is a bug of the program.
+    each wrong one and the expected type. A successful call takes no extra time. An `Error` passes unchanged. So does a
+    failure although all types are right: that is a bug of the program.
     """
     if not inspect.isclass(thing):
         return typing.cast(T, _explained(thing))

@@ -39,8 +39,8 @@ class ProgressLine:
 
     Args:
         lasting: Whether to keep a line with the seconds of each stage in a terminal or notebook, and to write a
-            line at
-            the start of each stage to a log. Otherwise a line is shown while a stage takes longer than QUIET seconds.
+            line at the start of each stage to a log. Otherwise a line is shown while a stage takes longer than QUIET
+            seconds.
 
     Attributes:
         took: Completed stages and their seconds.

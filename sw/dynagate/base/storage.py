@@ -38,8 +38,7 @@ def scratch(folder: Path, failure: type[Error], what: str, advice: str = WRITABL
     """A new folder within `folder`, and so on its disk, to make `what` in before it is put in place.
 
     `folder` is created if it is missing, and scratch folders that killed processes left there are removed. The new
-    folder
-    is removed at the end.
+    folder is removed at the end.
 
     Args:
         folder: The parent folder.

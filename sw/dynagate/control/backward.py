@@ -1,4 +1,4 @@
-"""The backward pass of iLQR over the knots: in one graph for each knot, or in blocks of its matrices."""
+"""The backward pass of iLQR over the knots: one graph for each knot, or loops over blocks of its matrices."""
 
 from __future__ import annotations
 
@@ -26,27 +26,32 @@ from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.robot import Robot
 
 NOW = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
-"""Names in the backward pass for the state and the torques of a knot."""
+"""Names in the backward pass of the state and torques of a knot."""
 SUMS = {"fall_new": "fall_sum", "right_new": "right_sum"}
-"""Sums over the knots."""
+"""Values that are summed over the knots."""
 
 
 @dataclass(frozen=True)
 class Backward:
-    """A backward pass whose knots are graphs without inner loops.
-
-    robot, costs, step: what is solved. numbers, torques, unit: what depends on the arithmetic and on bounds.
-    """
+    """A backward pass in which each knot is a graph without inner loops."""
 
     robot: Robot
+    """The robot."""
     costs: CostGraphs
+    """The cost."""
     step: StepOptions
+    """Options of the step from knot to knot."""
     numbers: Floats
+    """The arithmetic: floating point, or integers of a chip."""
     torques: FreeTorques
+    """The bounds of torques."""
     unit: OneUnit
+    """The unit of the cost, for formats of integers."""
 
     def sweep(self, knots: int, each: tuple[str, ...]) -> Loop:
-        """Return the loop from the last knot to the first. each: inputs of each knot besides its state and torques."""
+        """Return the loop from the last knot to the first, given the inputs of each knot besides its state and
+        torques.
+        """
         linear = self._driven(linearized_step_graph(self.robot, self.step).named(NOW, {}))
         return Loop(
             "sweep",

@@ -1,6 +1,4 @@
-"""Solvers as a processor's program computes them: a call is an iteration, whose torques lie in memory until the next
-call.
-"""
+"""Solvers for a program of the small processor: each iteration of its loop is a call, and torques stay in memory."""
 
 from __future__ import annotations
 
@@ -25,30 +23,32 @@ from dynagate.integrators.explicit_method import step_inputs
 from dynagate.robot import Robot
 
 CALL = ("q", "qd", "guess", "warm")
-"""Inputs of every call: a state, the torques of all knots to begin with, and whether the last call's torques are
-used.
+"""Inputs of every call: the state, the initial torques of all knots, and whether to start from the last call's
+torques.
 """
 
 
 @dataclass(frozen=True)
 class ChipSolver(ABC):
-    """The loop over calls of a solver on a chip: each takes q (nq,), qd (nv,), `guess` (nv,), the torques of all knots
-    to begin with, `warm` (), above 0 where it begins with the last call's torques, one knot later, instead; and the
-    inputs of the cost but those that have a default.
+    """The loop over the calls of a solver on a chip.
 
-    retries: loops in it that try again. samples: the loop in it over samples, whose iterations may run in parallel;
-    empty where it has none. carried: the plan, by the solver's names. blocks: the loop. names: values of the solver
-    that have another name in the loop, because an input of the cost has theirs.
+    A call takes q (nq,), qd (nv,), the guess of the torques of all knots `guess` (nv,), the switch `warm` (), and the
+    inputs of the cost without a default. With warm > 0 it starts from the last call's torques, shifted by one knot.
     """
 
     retries: ClassVar[tuple[str, ...]] = ()
+    """Inner loops that repeat until they succeed."""
     samples: ClassVar[str] = ""
+    """Inner loop over samples, whose iterations may run in parallel; "" if there is none."""
     carried: ClassVar[Mapping[str, str]]
+    """Values of the plan that the next call starts from, by the solver's names."""
 
     robot: Robot
     options: Any
     blocks: Blocks
+    """The loop over calls."""
     names: Mapping[str, str] = field(default_factory=dict)
+    """Values of the solver -> names in the loop, if an input of the cost has the solver's name."""
 
     @property
     def plan(self) -> dict[str, str]:
@@ -66,12 +66,18 @@ class ChipSolver(ABC):
 
     @abstractmethod
     def reach(self, word: int) -> dict[str, float]:
-        """Values that may become larger than a sample of problems shows, and how large, in words of this many bits.
-        Raises ValueError: they do not fit."""
+        """Return values that may exceed those in sampled problems, and their largest magnitude.
+
+        Args:
+            word: Word length in bits.
+
+        Raises:
+            ArgumentError: A value does not fit the word.
+        """
 
     @abstractmethod
     def solved(self, values: Mapping[str, Array]) -> Array:
-        """Which problems have a solution, (batch,), from the values of a call."""
+        """Return which problems have a solution, (batch,), from the values of a call."""
 
     @abstractmethod
     def after(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> dict[str, Array]:
@@ -79,8 +85,17 @@ class ChipSolver(ABC):
 
 
 def asked_of(robot: Robot, cost: Cost, step: StepOptions, reserved: Collection[str]) -> dict[str, Input]:
-    """The inputs of a cost on a chip. reserved: names of other inputs and of results of a call. Raises ValueError:
-    every knot has its own, one has such a name, or a step has such inputs, or no length."""
+    """Return the inputs of a cost on a chip.
+
+    Args:
+        robot: The robot.
+        cost: The cost.
+        step: Options of the step from knot to knot.
+        reserved: Names of other inputs and of the results of a call.
+
+    Raises:
+        ArgumentError: An input differs between knots or has a reserved name, or a step has inputs or no length.
+    """
     if step.dt is None:
         raise ArgumentError("dt=None of a solver on a chip; expected the seconds of a knot")
     if inputs := step_inputs(robot, step):
@@ -108,8 +123,16 @@ def of_calls(
     asked: Mapping[str, Input],
     more: Sequence[str] = (),
 ) -> Loop:
-    """The loop over calls. steps: of which the last one names the results. asked: inputs of the cost. more: that a call
-    takes."""
+    """Return the loop over calls.
+
+    Args:
+        name: Name of the loop.
+        robot: The robot.
+        steps: Steps of a call, the last of which names the results.
+        plan: Value -> input of the next call that it becomes.
+        asked: Inputs of the cost.
+        more: Further inputs of a call.
+    """
     own = (each.at(name, False) for name, each in asked.items() if each.default is None)
     kept = tuple(port.name for port in steps[-1].outputs)
     return Loop(name, robot.name, steps, plan, Count(), per_iteration=(*CALL, *more, *own), kept=kept)
@@ -125,8 +148,14 @@ def apart(loop: Loop, asked: Mapping[str, Input]) -> tuple[Loop, dict[str, str]]
 def begins(
     robot: Robot, asked: Mapping[str, Input], last: Sequence[str] = (), numbers: Mapping[str, float] | None = None
 ) -> Graph:
-    """The state, what lies behind the last knot, and inputs that are constant. last: names of the last knot's q and
-    qd, where something takes them. numbers: what else the call begins with."""
+    """Return the first graph of a call: the state, the values after the last knot, and constant inputs.
+
+    Args:
+        robot: The robot.
+        asked: Inputs of the cost.
+        last: Names of the last knot's q and qd, if a step takes them.
+        numbers: Further initial numbers of a call.
+    """
     shapes: dict[str, tuple[int, ...]] = {"q": (robot.nq,), "qd": (robot.nv,), "guess": (robot.nv,)}
     constants = {
         x.at(name, False): np.broadcast_to(x.default, x.shape) for name, x in asked.items() if x.default is not None
@@ -140,8 +169,15 @@ def begins(
 
 
 def ahead(robot: Robot, knots: int, names: tuple[str, ...]) -> Loop:
-    """The torques to begin with, by these names: the guess, or those of the knots behind each; 0 of joints without a
-    motor."""
+    """Return the loop that sets the initial torques: the guess, or those of the next knot in the last call's plan.
+
+    Joints without a motor have torque 0.
+
+    Args:
+        robot: The robot.
+        knots: Number of knots.
+        names: Names of the torques.
+    """
     shapes = {"us_before": (robot.nv,), "ahead": (robot.nv,), "guess": (robot.nv,), "warm": ()}
 
     def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
@@ -157,8 +193,17 @@ def ahead(robot: Robot, knots: int, names: tuple[str, ...]) -> Loop:
 def calls_of(
     solver: ChipSolver, problems: Mapping[str, Array], count: int, of_graph: OfGraph = evaluate
 ) -> list[tuple[dict[str, Array], dict[str, Array]]]:
-    """Inputs and all values, in float64, of this many calls of each problem (batch, ·), from states that the robot
-    reaches by the plans. of_graph: what computes the graphs."""
+    """Simulate calls in float64, each from the state that the robot reaches by the previous plan.
+
+    Args:
+        solver: The solver.
+        problems: Inputs of the problems, (batch, ·).
+        count: Number of calls of each problem.
+        of_graph: Evaluates graphs.
+
+    Returns:
+        Inputs and all values of each call.
+    """
     loop, batch = solver.blocks.loop, len(problems["q"])
     starts = solver.blocks.starts
     state = {port.name: np.full((batch, *port.shape), starts.get(port.name, 0.0)) for port in loop.inputs}

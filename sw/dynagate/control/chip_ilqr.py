@@ -1,4 +1,4 @@
-"""iLQR as a processor's program computes it."""
+"""iLQR for a program of the small processor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynagate.native.sums import chained
 from dynagate.robot import Robot
 
 MANY = 1500
-"""Nodes of a graph whose sums become chains."""
+"""Number of nodes of a graph above which its sums become chains."""
 RESULTS = {
     "u_first": "tau",
     "gain_first": "gain",
@@ -31,14 +31,14 @@ RESULTS = {
     "good": "solved",
     "reg_used": "regularization",
 }
-"""Values of a call that leave the chip, and their names there."""
+"""Values of a call that leave the chip -> names of the results."""
 OTHER = {"cost": "cost_before", "converged": "at_end"}
-"""Names of the solver that results have on a chip -> others."""
+"""Solver's names that are also names of results -> names on the chip."""
 
 
 @dataclass(frozen=True)
 class ChipIlqr(ChipSolver):
-    """iLQR. It gives what RESULTS says: tau (nv,) and gain (nv, 2 nv) of the first knot, ..."""
+    """iLQR on a chip. Its results are those of RESULTS, such as tau (nv,) and gain (nv, 2 nv) of the first knot."""
 
     retries = RETRIES
     carried: ClassVar[Mapping[str, str]] = {
@@ -50,7 +50,11 @@ class ChipIlqr(ChipSolver):
 
     @classmethod
     def of(cls, robot: Robot, cost: Cost, options: IlqrOptions) -> ChipIlqr:
-        """Raises ValueError: an input of every knot, too many joints, or bounds of them."""
+        """Return the solver for a robot, a cost and options.
+
+        Raises:
+            ArgumentError: An input differs between knots, the robot has too many joints, or joints have bounds.
+        """
         options.states.check_integers()
         options = replace(options, numbers=INTEGERS)
         asked = asked_of(robot, cost, options.step, (*CALL, *RESULTS.values()))
@@ -78,6 +82,7 @@ class ChipIlqr(ChipSolver):
 
     @property
     def described(self) -> dict[str, Any]:
+        """Options of the solver for a record."""
         o = self.options
         numbers = {"knots": o.knots, "dt": o.step.dt, "iterations": o.iterations, "tolerance": o.tolerance}
         return {
@@ -88,12 +93,15 @@ class ChipIlqr(ChipSolver):
         }
 
     def reach(self, word: int) -> dict[str, float]:
+        """Return values that may exceed those in sampled problems, and their largest magnitude."""
         iterations = float(self.options.iterations + 1)
         most = {"reg": self.options.largest, "reg_now": self.options.largest, "length": 1.0, "taken": iterations}
         return {self.named(name): value for name, value in most.items()}
 
     def solved(self, values: Mapping[str, Array]) -> Array:
+        """Return which problems have a solution, (batch,)."""
         return np.asarray(values["solved"] > 0.0)
 
     def after(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the inputs of the next call: the state at the next knot."""
         return {"q": values[self.named("qs_new")][:, 1], "qd": values[self.named("qds_new")][:, 1]}

@@ -1,10 +1,9 @@
-"""MPPI as a processor's program computes it: one sample after the other, of which its torques are kept until its cost
-is known.
+"""MPPI for a program of the small processor: one sample after another, whose torques are kept until its cost is known.
 
-The mean is a running one (West, "Updating mean and variance estimates", 1979) of weights exp(-(cost - least) /
-temperature), where the least cost is the one so far: what was weighed by another one is weighed again by the
-difference. Samples come to it in the order of their numbers, which defines the integers, whether a program computes
-one at a time or several in parallel.
+The mean is a running mean (West, "Updating mean and variance estimates", 1979) with weights exp(-(cost - least) /
+temperature), where `least` is the smallest cost so far. When a smaller cost appears, the previous weights are scaled by
+the difference. Samples are added in the order of their numbers. This order defines the integers, whether a program
+computes one sample at a time or several in parallel.
 """
 
 from __future__ import annotations
@@ -35,32 +34,41 @@ from dynagate.native.noise import NoiseLines
 from dynagate.robot import Robot
 
 RESULTS = {"mean_first": "tau", "mean_cost_next": "cost", "least_next": "least", "weight_next": "weight"}
-"""Values of a call that leave the chip, and their names there: torques of the first knot, the weighted mean of the
-costs, the least of them, and the sum of the weights, where the least has 1."""
+"""Values of a call that leave the chip -> names of the results: torques of the first knot, the weighted mean of the
+costs, the least cost, and the sum of the weights, where the least cost has weight 1.
+"""
 DRAWN = ("draw", "seed")
 """Inputs of a call that number its noise."""
 LOWEST = 16.0
-"""Temperatures above the least cost from which on all samples have the same weight, e**-LOWEST."""
+"""Number of temperatures above the least cost from which all samples have the same weight, e**-LOWEST."""
 
 
 @dataclass(frozen=True)
 class MppiOptions:
-    """knots: steps of torques, of `step.dt` seconds. samples: rollouts of a call, of which the first is the torques to
-    begin with. temperature: how much more cost gives 1 / e of the weight. spread: standard deviation of the torques
-    (nv,), N m or N. nodes: at how many points of the horizon they are drawn, with straight lines between; 0 for each
-    knot. bounds: lowest and highest torques (nv,) each, as `host.solver.bounds_of` gives them. scale: what random
-    numbers are multiplied by (nv,).
+    """Options of MPPI.
 
-    Raises ValueError: a number is not right, or there are more nodes than knots, or one node of several knots."""
+    Raises:
+        ArgumentError: A number is not accepted, there are more nodes than knots, or one node for several knots.
+    """
 
     knots: int
+    """Number of steps of `step.dt` seconds with constant torques."""
     step: StepOptions
+    """Options of the step from knot to knot."""
     samples: int
+    """Number of rollouts in a call, the first of which has the initial torques."""
     temperature: float
+    """Difference of cost that reduces the weight by a factor of e."""
     spread: Array
+    """Standard deviation of the torques, (nv,), in N m or N."""
     nodes: int = 0
+    """Number of points of the horizon at which torques are drawn, with linear interpolation between them; 0 for every
+    knot.
+    """
     bounds: tuple[Array, Array] | None = None
+    """Lower and upper torques, (nv,) each, as `host.solver.bounds_of` returns them; None for no bounds."""
     scale: Array = field(init=False)
+    """Factor of the random numbers, (nv,)."""
 
     def __post_init__(self) -> None:
         for name in ("knots", "samples"):
@@ -89,7 +97,11 @@ class ChipMppi(ChipSolver):
 
     @classmethod
     def of(cls, robot: Robot, cost: Cost, options: MppiOptions) -> ChipMppi:
-        """Raises ValueError: as `asked_of`; spread or bounds have another shape."""
+        """Return the solver for a robot, a cost and options.
+
+        Raises:
+            ArgumentError: An input is not accepted on a chip, or spread or bounds have another shape.
+        """
         for name, each in (("spread", [options.spread]), ("bounds", options.bounds or [])):
             if any(np.shape(x) != (robot.nv,) for x in each):
                 raise ArgumentError(f"{name} of {robot.name} on a chip; expected shape ({robot.nv},)")
@@ -111,6 +123,7 @@ class ChipMppi(ChipSolver):
 
     @property
     def described(self) -> dict[str, Any]:
+        """Options of the solver for a record."""
         o = self.options
         numbers = {"knots": o.knots, "dt": o.step.dt, "samples": o.samples, "temperature": o.temperature}
         more = {"nodes": o.nodes, "bounds": None if o.bounds is None else [x.tolist() for x in o.bounds]}
@@ -123,6 +136,7 @@ class ChipMppi(ChipSolver):
         }
 
     def reach(self, word: int) -> dict[str, float]:
+        """Return values that may exceed those in sampled problems, and their largest magnitude."""
         most = 2 ** (word - 2) - 1
         counted = (self.options.samples + 1) * self.options.nodes * self.robot.nv
         if counted > most:
@@ -133,20 +147,22 @@ class ChipMppi(ChipSolver):
         return {"draw": float(most), "seed": float(most)}
 
     def solved(self, values: Mapping[str, Array]) -> Array:
+        """Return which problems have a solution, (batch,)."""
         return np.isfinite(values["cost"])
 
     def after(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the inputs of the next call: the state after the first step, and the next draw."""
         now = {"q": inputs["q"], "qd": inputs["qd"], "tau": values["tau"]}
         moved = evaluate(step_graph(self.robot, self.options.step), now)
         return {"q": moved["q_next"], "qd": moved["qd_next"], "draw": inputs["draw"] + 1.0}
 
 
 STATE = {f"{name}_next": f"{name}_before" for name in ("live", "number", "least", "weight", "mean_cost")}
-"""State that a sample passes to the next one, besides the mean."""
+"""State that a sample passes to the next sample, besides the mean."""
 
 
 def _samples(robot: Robot, costs: CostGraphs, options: MppiOptions) -> Loop:
-    """From the state q0, qd0 and torques `us` and `mean` of all knots to the weighted mean."""
+    """Return the loop over samples, from the state q0, qd0 and the torques of all knots to the weighted mean."""
     knots, name = options.knots, robot.name
     drawn = {f"{value}_next": value for value in ("drawn", "at", *options.line)}
     forward = Loop(
@@ -176,13 +192,14 @@ def _samples(robot: Robot, costs: CostGraphs, options: MppiOptions) -> Loop:
 
 
 def _numbers(robot: Robot, x: Mapping[str, Array], first: Any) -> Array:
-    """Random numbers of a node, one of each joint. first: the count of the first of them."""
+    """Return a random number for each joint at a node; `first` is the index of the first number."""
     return array([noise(first + float(j), x["draw"][()], x["seed"][()]) for j in range(robot.nv)])
 
 
 def _first(robot: Robot, options: MppiOptions) -> Graph:
-    """Record the initial values of a sample: the random numbers of its first node, their scale, which is 0 in the
-    sample that is the mean, and counts.
+    """Return the graph with the initial values of a sample: its first random numbers, their scale, and counts.
+
+    The scale is 0 in the sample that is the mean.
     """
     n = robot.nv
 
@@ -234,7 +251,7 @@ def _torques(robot: Robot, options: MppiOptions) -> Graph:
 
 
 def _blended(robot: Robot) -> Graph:
-    """The mean with a sample's part of it. The first knot comes last."""
+    """Return the graph that adds a sample's share to the mean. The first knot comes last."""
 
     def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
         mean = x["mean"] * x["rest"][()] + x["u_try"] * x["share"][()]
@@ -245,7 +262,7 @@ def _blended(robot: Robot) -> Graph:
 
 
 def _weighed(costs: CostGraphs, options: MppiOptions) -> Graph:
-    """A sample's share of the weights of all so far, from its cost."""
+    """Return the graph that computes a sample's weight and share from its cost."""
 
     def weight_of(above: Any) -> Any:
         """above: minus the cost that is more."""

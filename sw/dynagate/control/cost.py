@@ -1,8 +1,7 @@
-"""Costs of a motion: functions of a state, torques and numbers of each call, over any scalar, and what a solver needs
-of them.
+"""Costs of a motion: functions of a state, torques and inputs of each call, over any scalar, and their derivatives.
 
-A cost that is given by its residuals r is ½ rᵀ r. Its second derivatives are Jᵀ J, after Gauss and Newton, which is
-never indefinite. Those of a cost that is one number are exact.
+A cost given by residuals r is ½ rᵀ r. Its second derivative is Jᵀ J (Gauss-Newton), which is never indefinite. The
+second derivative of a cost given as one number is exact.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from dynagate.robot.variable import check_constant
 Weight = float | Sequence[float] | Array
 
 SCOPE = "cost"
-"""Scope of the inputs of a cost in loops of solvers."""
+"""Prefix of the inputs of a cost in loops of solvers."""
 OWN = ("q", "qd", "tau")
-"""Inputs of every cost."""
+"""Inputs that every cost has."""
 
 
 NQ, NV = -1, -2
-"""In place of a size: as many as the robot's configuration has numbers, or degrees of freedom."""
+"""Placeholders in a shape: the robot's number of configuration entries, and of degrees of freedom."""
 
 
 class Input(NamedTuple):
@@ -57,9 +56,9 @@ class Input(NamedTuple):
     each: bool = False
 
     def at(self, name: str, last: bool) -> str:
-        """Return the name of the value in loops of solvers, at the last state or at others.
+        """Return the name of the input in loops of solvers, at the last state or at others.
 
-        It lies in a scope of its own, so no value of a solver has it: a name that a user chose has no dot.
+        The name has a prefix, so no value of a solver has it: a name that a user chose has no dot.
         """
         return f"{SCOPE}.last.{name}" if last and self.each else f"{SCOPE}.{name}"
 
@@ -82,27 +81,29 @@ class Knot:
         self.tau = values.get("tau", np.zeros(robot.nv).astype(object))
 
     def __getitem__(self, name: str) -> Array:
-        """An input of the call. Raises ValueError: the cost has none of this name."""
+        """Return an input of the call. Raise ArgumentError if the cost has no input with this name."""
         if name not in self._values or name in OWN:
             known = ", ".join(each for each in self._values if each not in OWN) or "none"
             raise ArgumentError(f"the cost reads the input '{name}'; it has {known}: name it in inputs=")
         return self._values[name]
 
     def away(self, q: Array) -> Array:
-        """The velocity (nv,) that leads from q (nq,) to the knot's configuration in a second, rad or m; of a quaternion
-        2 sin of half the angle between both, along the axis."""
+        """Return the velocity (nv,) that leads from q (nq,) to the knot's configuration in one second, in rad or m.
+
+        For a quaternion it is 2 sin of half the angle between both, along the axis.
+        """
         return directions_of(self.robot, q, self.q - q)
 
     def position(self, frame: str) -> Array:
-        """The origin (3,) of a frame in the base, m. Raises RobotError: the robot has no such frame."""
+        """Return the origin (3,) of a frame in base axes, in m. Raise RobotError if the robot has no such frame."""
         return self._of_frame(f"frame_pose_{frame}", "frame_position", {"q": self.q})
 
     def rotation(self, frame: str) -> Array:
-        """The axes (3, 3) of a frame in the base."""
+        """Return the axes (3, 3) of a frame in base axes."""
         return self._of_frame(f"frame_pose_{frame}", "frame_rotation", {"q": self.q})
 
     def velocity(self, frame: str) -> Array:
-        """[angular; linear] velocity (6,) of a frame's origin in base axes, rad/s and m/s."""
+        """Return the [angular; linear] velocity (6,) of a frame's origin in base axes, in rad/s and m/s."""
         return self._of_frame(f"frame_velocity_{frame}", "frame_velocity", {"q": self.q, "qd": self.qd})
 
     def _of_frame(self, function: str, output: str, inputs: Mapping[str, Array]) -> Array:
@@ -193,7 +194,7 @@ class Cost:
         return _Quadratic(terms, frame, final, each).cost()
 
     def inputs_of(self, robot: Robot) -> dict[str, Input]:
-        """The inputs by name, with their shapes for this robot."""
+        """Return the inputs by name, with their shapes for a robot."""
         return {name: _sized(_input(each), robot) for name, each in self.inputs.items()}
 
 
@@ -253,19 +254,29 @@ class _Quadratic:
 
 
 class Expansion(NamedTuple):
-    """A cost about a knot: its value, and its first and second derivatives by x = (q, q̇), along velocities, and u."""
+    """The quadratic expansion of a cost around a knot, with respect to x = (q, q̇), along velocities, and u."""
 
     value: Any
+    """The cost, ()."""
     by_x: Array
+    """Gradient with respect to x, (2 nv,)."""
     by_u: Array
+    """Gradient with respect to u, (nv,)."""
     by_xx: Array
+    """Second derivative with respect to x, (2 nv, 2 nv)."""
     by_ux: Array
+    """Second derivative with respect to u and x, (nv, 2 nv)."""
     by_uu: Array
+    """Second derivative with respect to u, (nv, nv)."""
 
 
 class CostGraphs:
-    """A robot's cost as graphs. dt: seconds that a knot of the running cost stands for. joints: bounds that cost where
-    they are passed."""
+    """A robot's cost as graphs.
+
+    Args:
+        dt: Seconds of a knot, by which the running cost is multiplied.
+        joints: Bounds of joints whose violation adds to the cost.
+    """
 
     def __init__(self, robot: Robot, cost: Cost, dt: float, joints: JointBounds | None = None) -> None:
         check_constant(robot, "a solver")
@@ -280,7 +291,7 @@ class CostGraphs:
         return (*(known.at(name, False) for name, known in self.inputs.items() if known.each), *self._of_bounds)
 
     def record(self, recording: Recording, last: bool) -> dict[str, Array]:
-        """New inputs of a recording: the state, torques and the cost's own."""
+        """Add the inputs of the cost to a recording: the state, the torques, and the inputs of calls."""
         return (self.final if last else self.running).record(recording)
 
     def _graph(self, name: str, term: Term | None, joints: JointBounds | None, *, last: bool, factor: float) -> _Term:
@@ -305,7 +316,7 @@ class CostGraphs:
 
 
 def _result(name: str, result: Any) -> Array:
-    """Residuals (m,), or a number ()."""
+    """Return a term's result as residuals (m,) or a number ()."""
     values = np.asarray(result, dtype=object)
     if values.ndim > 1 or not all(hasattr(x, "operation") or is_number(x) for x in values.flat):
         raise ArgumentTypeError(
@@ -315,18 +326,23 @@ def _result(name: str, result: Any) -> Array:
 
 
 class _Term:
-    """A running or final cost. graph: its result, residuals (m,) or a number (). factor: of the cost."""
+    """A running or final cost.
+
+    Attributes:
+        graph: The graph of its result, residuals (m,) or a number ().
+        factor: Factor of the cost.
+    """
 
     def __init__(self, graph: Graph, robot: Robot, factor: float) -> None:
         self.graph, self.robot, self.factor = graph, robot, factor
         self.is_number = graph.outputs[0].shape == ()
 
     def record(self, recording: Recording) -> dict[str, Array]:
-        """New inputs of a recording."""
+        """Add the inputs of the term to a recording."""
         return {port.name: recording.input_like(port) for port in self.graph.inputs}
 
     def value(self, recording: Recording, values: Mapping[str, Array]) -> Any:
-        """The cost (), in a recording."""
+        """Record the cost ()."""
         (result,) = output_values(self.graph.outputs, recording.replay(self.graph, values)).values()
         return self._cost(result)
 
@@ -337,7 +353,7 @@ class _Term:
             return sum((r * r for r in result), 0.0) * (0.5 * self.factor)
 
     def expansion(self, recording: Recording, values: Mapping[str, Array]) -> Expansion:
-        """The cost with its derivatives, in a recording."""
+        """Record the cost with its derivatives."""
         return self._exact(recording, values) if self.is_number else self._gauss_newton(recording, values)
 
     def _gauss_newton(self, recording: Recording, values: Mapping[str, Array]) -> Expansion:
@@ -382,7 +398,7 @@ class _Term:
         return Expansion(value, by_x, slope.get("tau", np.zeros(0).astype(object)), by_xx, by_ux, by_uu)
 
     def _gradient(self, names: Sequence[str]) -> Graph:
-        """The cost and its gradient, as a graph."""
+        """Return the graph of the cost and its gradient."""
         recording = Recording(f"{self.graph.name}_gradient", self.robot.name)
         inputs = {port.name: recording.input_like(port) for port in self.graph.inputs}
         nodes = recording.replay(self.graph, inputs)
@@ -392,7 +408,7 @@ class _Term:
 
 
 class _Bounded(_Term):
-    """With the cost of what is beyond bounds of joints. last: whether it is of the last state."""
+    """A term plus the cost of violated joint bounds. `last` tells whether it belongs to the last state."""
 
     def __init__(self, graph: Graph, robot: Robot, factor: float, joints: JointBounds, last: bool) -> None:
         super().__init__(graph, robot, factor)
@@ -421,7 +437,7 @@ class _Bounded(_Term):
 
 
 def _gram(a: Array, b: Array, factor: float) -> Array:
-    """factor · aᵀ b."""
+    """Return factor · aᵀ b."""
     if not len(a):
         return np.zeros((a.shape[1], b.shape[1])).astype(object)
     return (a.T @ b) * factor

@@ -1,4 +1,4 @@
-"""A motion forwards with its cost: the graphs of a knot, which every solver has in its loops."""
+"""Rollouts with their cost: the graphs of a knot that all solvers share."""
 
 from __future__ import annotations
 
@@ -21,12 +21,20 @@ from dynagate.integrators.step import step_graph
 from dynagate.robot import Robot
 
 CARRY = {"q_end": "q0", "qd_end": "qd0", "total_next": "total"}
-"""The state from knot to knot, and the sum of the running cost."""
+"""Values carried from knot to knot: the state, and the sum of the running cost."""
 
 
 def stepped(costs: CostGraphs, options: StepOptions, torque: str) -> tuple[Graph, Graph]:
-    """The step from q0 and qd0 to q_end and qd_end under the torques of this name, and the running cost of it, which is
-    added to `total` in `total_next`."""
+    """Return the step from q0 and qd0 to q_end and qd_end, and the graph that adds its running cost.
+
+    Args:
+        costs: The cost.
+        options: Options of the step.
+        torque: Name of the torques.
+
+    Returns:
+        The step, and the graph from `total` to `total_next`.
+    """
     step = step_graph(costs.robot, options)
     names = {"q": "q0", "qd": "qd0", "tau": torque}
 
@@ -39,7 +47,7 @@ def stepped(costs: CostGraphs, options: StepOptions, torque: str) -> tuple[Graph
 
 
 def bounded(torques: Array, bounds: tuple[Array, Array] | None) -> Array:
-    """Torques (nv,) cut to lowest and highest ones (nv,) each."""
+    """Return torques (nv,) clipped to lower and upper bounds (nv,)."""
     if bounds is None:
         return torques
 
@@ -54,7 +62,7 @@ def bounded(torques: Array, bounds: tuple[Array, Array] | None) -> Array:
 
 
 def holding_loop(robot: Robot) -> Loop:
-    """From q0 (nq,) to the torques tau (nv,) that hold the robot at rest there."""
+    """Return the loop from q0 (nq,) to the torques tau (nv,) that hold the robot at rest there."""
     inverse = trace(robot, "inverse_dynamics")
     recording = Recording("holding", robot.name)
     (place,) = (port for port in inverse.inputs if port.name == "q")
@@ -71,7 +79,15 @@ def recorded(
     record: Callable[[Mapping[str, Array]], Mapping[str, Any]],
     within: str = "",
 ) -> Graph:
-    """A graph of inputs of these shapes and what it records of them. within: its scope, unless that is `name`."""
+    """Return a graph that is recorded by a function of its inputs.
+
+    Args:
+        name: Name of the graph.
+        robot: Name of the robot.
+        shapes: Shapes of the inputs by name.
+        record: Computes the outputs from the inputs.
+        within: Scope of its nodes; "" for the name of the graph.
+    """
     recording = Recording(name, robot)
     values = {each: recording.input(each, shape) for each, shape in shapes.items()}
     with scope(within or name):
@@ -82,7 +98,14 @@ def recorded(
 def with_cost(
     costs: CostGraphs, name: str, last: bool, record: Callable[[Recording, dict[str, Array]], Mapping[str, Any]]
 ) -> Graph:
-    """A graph of the inputs of a cost, of the last knot or of others, and of what it records besides."""
+    """Return a graph with the inputs of a cost.
+
+    Args:
+        costs: The cost.
+        name: Name of the graph.
+        last: Whether it belongs to the last state.
+        record: Computes the outputs from the recording and the inputs of the cost.
+    """
     recording = Recording(name, costs.robot.name)
     values = costs.record(recording, last)
     with scope(name):

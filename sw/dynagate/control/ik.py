@@ -1,7 +1,7 @@
-"""Inverse kinematics as one loop: an iteration evaluates a configuration, accepts or rejects it, and takes a step.
+"""Inverse kinematics as one loop: each iteration evaluates a configuration, accepts or rejects it, and takes a step.
 
-The step is that of Levenberg and Marquardt with a damping in proportion to the cost (Sugihara, "Solvability-unconcerned
-inverse kinematics by the Levenberg-Marquardt method", 2011). Joints at a limit that the step would pass do not move
+The step is a Levenberg-Marquardt step with a damping proportional to the cost (Sugihara, "Solvability-unconcerned
+inverse kinematics by the Levenberg-Marquardt method", 2011). Joints at a limit that the step would violate do not move
 (Bertsekas, "Projected Newton methods for optimization problems with simple constraints", 1982).
 """
 
@@ -27,17 +27,19 @@ from dynagate.integrators.limits import ranges
 from dynagate.robot import Robot
 
 DAMPING = 1e-1
-"""Damping at the start, as a part of the cost."""
+"""Initial damping, as a fraction of the cost."""
 SMALLEST = 1e-6
-"""Smallest damping, as a part of the cost."""
+"""Smallest damping, as a fraction of the cost."""
 LESS, MORE = 0.2, 4.0
 """Factors of the damping after an accepted step and after a rejected one."""
 FLOOR = 1e-12
-"""Damping that remains where the cost is zero."""
+"""Damping that remains if the cost is zero."""
 PULL, WEAKER, WEAKEST = 0.1, 0.3, 1e-9
-"""Pull of the posture at the start, its factor after an accepted step, and its smallest value: targets come first."""
+"""Initial weight of the posture, its factor after an accepted step, and its smallest value, so that targets
+dominate.
+"""
 SLOW, PATIENCE = 0.8, 10.0
-"""A step is slow if this part of the cost remains; a search ends after this many slow steps in a row."""
+"""A step is slow if this fraction of the cost remains, and a search ends after this many slow steps in a row."""
 SETTLED = 1e-5
 """Step in rad or m below which the posture is reached."""
 AT_LIMIT = 1e-9
@@ -58,18 +60,21 @@ CARRY = {
 WITH_POSTURE = {"pull_new": "pull"}
 """Values that are also carried if there is a posture."""
 RESULTS = ("q_new", "errors_new")
-"""Values that the loop returns: the best configuration (nq,), and the errors of all targets (rows,)."""
+"""Outputs of the loop: the best configuration (nq,), and the errors of all targets (rows,)."""
 
 
 @dataclass(frozen=True)
 class IkOptions:
-    """Options of the loop. targets: what to reach. posture: weights (nv,) of the distance to a configuration; None for
-    none. iterations: largest number. tolerance: largest error of a target, m or rad."""
+    """Options of inverse kinematics."""
 
     targets: tuple[Target, ...]
+    """The targets."""
     posture: tuple[float, ...] | None
+    """Weights (nv,) of the distance to a preferred configuration; None for no posture."""
     iterations: int
+    """Largest number of iterations."""
     tolerance: float
+    """Largest error of a target that counts as reached, in m or rad."""
 
 
 def ik_loop(robot: Robot, options: IkOptions) -> Loop:
@@ -104,7 +109,17 @@ def row_count(targets: Sequence[Target]) -> int:
 
 
 def evaluated(recording: Recording, robot: Robot, targets: Sequence[Target], q: Array) -> dict[str, Array]:
-    """Return the results that the targets need of the robot's functions at q (nq,), by name."""
+    """Record the functions of the robot that the targets need.
+
+    Args:
+        recording: The recording.
+        robot: The robot.
+        targets: The targets.
+        q: Configuration (nq,).
+
+    Returns:
+        Results of the functions by name.
+    """
     names = list(dict.fromkeys(name for target in targets for name in target.functions))
     graph = trace(robot, names)
     return output_values(graph.outputs, recording.replay(graph, {"q": q}))
@@ -122,13 +137,16 @@ def errors_graph(robot: Robot, targets: Sequence[Target]) -> Graph:
 
 
 class _State(NamedTuple):
-    """A configuration and what its targets give: errors (rows,), weighted errors and their Jacobian, and the cost."""
+    """A configuration with the errors of its targets."""
 
     q: Array
     errors: Array
+    """Errors of the targets, (rows,)."""
     jacobian: Array
+    """Jacobian of the weighted errors."""
     cost: Scalar
     largest: Scalar
+    """Largest error of a target, m or rad."""
 
 
 class _Posture(NamedTuple):
@@ -189,7 +207,7 @@ class _Iteration:
     def _decided(
         self, before: _State, tried: _State, damping: Scalar, slow: Scalar, fresh: Scalar, posture: _Posture | None
     ) -> dict[str, Any]:
-        """Return the values after an iteration: the better state, and the next one to try."""
+        """Return the values after an iteration: the better state, and the next configuration to try."""
         gain = before.cost - tried.cost
         if posture is not None:
             gain = gain + posture.cost(self.robot, before.q) - posture.cost(self.robot, tried.q)
@@ -262,7 +280,7 @@ class _Iteration:
         return free
 
     def _clipped(self, q: Array) -> Array:
-        """Return a configuration within the limits. A joint whose range is a whole turn goes on at the other end."""
+        """Return a configuration within the limits. A joint with a range of a full rotation wraps around."""
         result = q.copy()
         for joint, iq, _ in self.robot.moving():
             k, low, high = iq.start, self.lower[iq.start], self.upper[iq.start]
@@ -277,12 +295,12 @@ class _Iteration:
 
 
 def _turns_around(low: float, high: float) -> bool:
-    """Return whether a range in rad is finite and has a whole turn."""
+    """Return whether a range in rad is finite and covers a full rotation."""
     return math.isfinite(high - low) and high - low >= TURN
 
 
 def _solved(square: Array, diagonal: Sequence[Scalar], right: Array) -> Array:
-    """Return (S + diagonal)⁻¹ right. square: S, symmetric."""
+    """Return (S + diagonal)⁻¹ right for a symmetric matrix S."""
     for k, more in enumerate(diagonal):
         square[k, k] = square[k, k] + more
     dense = Dense(len(right))

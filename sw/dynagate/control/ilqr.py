@@ -1,7 +1,7 @@
-"""iLQR as one loop of graphs: an iteration is a line search of rollouts, and a backward pass about what it accepted.
+"""iLQR as one loop of graphs: each iteration is a line search by rollouts, and a backward pass around the accepted one.
 
-The first iteration rolls the guess out. Its iterations are those of Crocoddyl's SolverDDP: the same regularization,
-step lengths, acceptance and stop (Mastalli et al. 2020).
+The first iteration rolls out the guess. Regularization, step lengths, acceptance and stopping are those of Crocoddyl's
+SolverDDP (Mastalli et al. 2020).
 """
 
 from __future__ import annotations
@@ -32,40 +32,51 @@ from dynagate.integrators.explicit_method import step_inputs
 from dynagate.robot import Robot
 
 DECREASES, INCREASES, FACTOR = 0.5, 0.01, 10.0
-"""Step lengths above which the regularization becomes smaller, and up to which it becomes larger, and by what."""
+"""Step length above which the regularization decreases, step length up to which it increases, and the factor."""
 ACCEPTED, FLAT = 0.1, 1e-12
-"""The part of the expected fall of the cost that a step must bring, and the expected fall below which any does."""
-TRIALS, TIGHTENED = 10, 20
-"""At most: step lengths 1, 1/2, 1/4, ... of a search; backward passes, each with more regularization."""
-RETRIES = ("search", "backward")
-"""Loops that try again: with a shorter step, and with more regularization."""
-MOST_ITERATIONS, MOST_NUMBERS = 1000, 1 << 20
-"""Largest number of iterations of a call, and of numbers of a plan with the gains of its knots. Tracing names the
-place of each number.
+"""Fraction of the expected decrease of the cost that a step must achieve, and the expected decrease below which every
+step is accepted.
 """
+TRIALS, TIGHTENED = 10, 20
+"""Largest number of step lengths 1, 1/2, 1/4, ... in a line search, and of backward passes with increasing
+regularization.
+"""
+RETRIES = ("search", "backward")
+"""Inner loops that repeat until they succeed: with a shorter step, and with more regularization."""
+MOST_ITERATIONS, MOST_NUMBERS = 1000, 1 << 20
+"""Largest number of iterations of a call, and of numbers in a plan with its gains, each of which tracing names."""
 
 
 @dataclass(frozen=True)
 class IlqrOptions:
-    """knots: steps of torques, of `step.dt` seconds. iterations: at most. tolerance: of the fall of the cost that a
-    step expects, below which a problem has converged. smallest, largest: regularization. bounds: of torques, lowest
-    and highest (nv,) each, N m or N; None for none. joints: bounds of positions and speeds; within: how far, of a
-    joint's range, these may be missed. numbers: FLOATS, or INTEGERS for a chip.
-    trials, retries: of a search and of backward passes, at most; with 1 and 1 all iterations
-    take the same time."""
+    """Options of iLQR."""
 
     knots: int
+    """Number of steps of `step.dt` seconds with constant torques."""
     step: StepOptions
+    """Options of the step from knot to knot."""
     iterations: int
+    """Largest number of iterations."""
     tolerance: float
+    """Expected decrease of the cost below which a problem has converged."""
     smallest: float
+    """Smallest regularization."""
     largest: float
+    """Largest regularization."""
     bounds: tuple[Array, Array] | None = None
+    """Lower and upper torques, (nv,) each, in N m or N; None for no bounds."""
     numbers: Floats = FLOATS
+    """Arithmetic: FLOATS, or INTEGERS for a chip."""
     trials: int = TRIALS
+    """Largest number of step lengths in a line search. With 1, and retries of 1, all iterations take the
+    same time.
+    """
     retries: int = TIGHTENED
+    """Largest number of backward passes in an iteration."""
     joints: JointBounds | None = None
+    """Bounds of joint positions and speeds; None for no bounds."""
     within: float = WITHIN
+    """Accepted violation of these bounds, as a fraction of a joint's range."""
 
     @property
     def states(self) -> FreeStates:
@@ -74,19 +85,26 @@ class IlqrOptions:
 
 
 def ilqr_loop(robot: Robot, cost: Cost, options: IlqrOptions) -> Loop:
-    """The loop over iterations.
+    """Return the loop over iterations.
 
-    It takes the start q0 (nq,), qd0 (nv,); the guess qs (knots, nq), qds, us (knots, nv), feeds (knots, nv) and gains
-    (knots, nv, 2 nv); the inputs of the cost; and where it begins: `begin` names them.
-    It gives what `last` of it says, the trajectory as qs_new, ..., the flags () `converged` and `good`. Raises
-    ValueError: the plan has more than MOST_NUMBERS.
+    Its inputs are the start q0 (nq,), qd0 (nv,); the guess qs (knots, nq), qds, us (knots, nv), feeds (knots, nv) and
+    gains (knots, nv, 2 nv); the inputs of the cost; and the initial values in `begin`. Its outputs are those in `last`:
+    the trajectory as qs_new, ..., and the flags () `converged` and `good`.
+
+    Args:
+        robot: The robot.
+        cost: The cost.
+        options: Options of iLQR.
+
+    Raises:
+        ArgumentError: The plan has more than MOST_NUMBERS numbers.
     """
     _check_room(robot, options)
     return _Builder(robot, cost, options).loop()
 
 
 def begin(options: IlqrOptions) -> dict[str, Any]:
-    """The other inputs of the first iteration."""
+    """Return the other inputs of the first iteration."""
     return {
         **options.states.begin(options.knots),
         "alpha": 1.0,
@@ -146,7 +164,7 @@ class _Builder:
     # forwards
 
     def _search(self) -> Loop:
-        """Rollouts of shorter and shorter steps, until one is accepted."""
+        """Return the line search: rollouts with shorter and shorter steps, until one is accepted."""
         steps = (self._forward(), self._judge())
         last = ("q_try", "qd_try", "u_try", "q_end", "qd_end", "cost_try", "accepted", "length")
         stop = Until("refused", 0.5, self.options.trials)
@@ -166,7 +184,7 @@ class _Builder:
         )
 
     def _torques(self) -> Graph:
-        """u + α feed + gain (x - x̄), within the bounds."""
+        """Return the graph of u + α feed + gain (x - x̄), within the bounds."""
         robot, n = self.robot, self.nv
         shapes: dict[str, tuple[int, ...]] = {"q0": (robot.nq,), "qd0": (n,)}
         shapes |= {"qs": (robot.nq,), "qds": (n,), "us": (n,)}
@@ -181,7 +199,7 @@ class _Builder:
         return self._graph("torques", {**shapes, **self.numbers.torque_shapes}, record)
 
     def _judge(self) -> Graph:
-        """Whether the rollout's cost is low enough."""
+        """Return the graph that decides whether the rollout's cost is low enough."""
 
         def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
             total, cost, fall, alpha, fresh = (
@@ -205,7 +223,7 @@ class _Builder:
         return with_cost(self.costs, "judge", True, record).named({"q": "q_end", "qd": "qd_end"}, {})
 
     def _choice(self) -> Loop:
-        """The trajectory that was accepted, or the one before."""
+        """Return the loop that selects the accepted trajectory, or else the previous one."""
         robot, n = self.robot, self.nv
         pairs = {"qs": ("q_try", robot.nq), "qds": ("qd_try", n), "us": ("u_try", n)}
         shapes: dict[str, tuple[int, ...]] = {"accepted": ()}
@@ -228,7 +246,9 @@ class _Builder:
     # regularization
 
     def _rule(self) -> Graph:
-        """Its next value, by the step length; and the last state and the cost of what was accepted."""
+        """Return the graph of the next regularization, by the step length, and of the accepted cost and
+        last state.
+        """
         robot, n, o = self.robot, self.nv, self.options
         ends = {"q_end": (robot.nq,), "q_last": (robot.nq,), "qd_end": (n,), "qd_last": (n,)}
         numbers = ("accepted", "length", "reg", "fresh", "cost", "cost_try", "fall")
@@ -259,7 +279,7 @@ class _Builder:
     # backwards
 
     def _backward(self) -> Loop:
-        """Backward passes with more and more regularization, until all pivots are positive."""
+        """Return the loop of backward passes with increasing regularization, until all pivots are positive."""
         sweep = self.pass_back.sweep(self.options.knots, self.each)
         last = ("gains_new", "feeds_new", "fall_new", "right_new", "reg_used", *self.numbers.first_gain)
         return Loop(
@@ -284,7 +304,7 @@ class _Builder:
         return self._graph("more", {"reg_now": (), "right_new": (), "fall_new": ()}, record)
 
     def _verdict(self) -> Graph:
-        """Whether a problem goes on."""
+        """Return the graph that decides whether a problem continues."""
         numbers: tuple[str, ...] = ("converged", "started", "right_new", "reg_used", "fall_new")
         counted = self.numbers.counted
 

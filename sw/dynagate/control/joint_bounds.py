@@ -1,11 +1,13 @@
-"""Bounds of joints' positions and speeds, kept by an augmented Lagrangian.
+"""Bounds of joint positions and speeds by an augmented Lagrangian.
 
-Each bounded coordinate x of a knot has a shift s, its multiplier over the weight w. The cost has ½ w d² besides, where
-d is how far x + s is beyond the bounds. Where a problem has nearly converged, d becomes the shift, and w grows where
-that brought too little. It ends where no shift changes: then x is within the bounds, and pushed only at one of them.
+Each bounded coordinate x of a knot has a shift s, which is its multiplier divided by the weight w. The cost contains ½
+w d², where d is the violation of the bounds by x + s. When a problem has nearly converged, d becomes the new shift, and
+w grows if the violation did not decrease enough. The method ends when the shifts no longer change: then x is within the
+bounds, and the cost acts only on coordinates at a bound.
 
-Bertsekas, "Constrained optimization and Lagrange multiplier methods", 1982; with iLQR: Howell, Jackson & Manchester,
-"ALTRO: a fast solver for constrained trajectory optimization", 2019.
+References:
+    Bertsekas, "Constrained optimization and Lagrange multiplier methods", 1982.
+    Howell, Jackson & Manchester, "ALTRO: a fast solver for constrained trajectory optimization", 2019.
 """
 
 from __future__ import annotations
@@ -23,33 +25,38 @@ from dynagate.dynamics.spatial import array, select
 from dynagate.robot import Robot
 
 SHIFT, EASE, WEIGHT = "bound_shift", "bound_ease", "bound_weight"
-"""Inputs: of each knot the shifts and how much wider the bounds are, (n,) each; of all knots the weight ()."""
+"""Names of inputs: the shifts and the relaxation of the bounds for each knot, (n,) each, and the weight for all knots,
+().
+"""
 WITHIN = 1e-5
-"""How far, of a joint's range, bounds may be missed."""
+"""Accepted violation of bounds, as a fraction of a joint's range."""
 FIRST_WEIGHT, MORE, ENOUGH, MOST_WEIGHT = 1.0, 10.0, 0.5, 1e8
-"""The first weight, of the cost of the guess; how much larger it becomes where more than this part of the last largest
-change of a shift is left; and the largest one, of the cost."""
+"""Initial weight, relative to the cost of the guess; its growth factor; the fraction of the last largest change of a
+shift above which it grows; and its largest value, relative to the cost.
+"""
 SETTLED = 1e-4
-"""The expected fall, of the cost, below which shifts change."""
+"""Expected decrease, relative to the cost, below which shifts change."""
 
 
 @dataclass(frozen=True)
 class JointBounds:
-    """Bounds of a robot's positions and velocities.
-
-    places: indices of the n bounded entries of (q, q̇), along velocities. entries: indices of these positions in q; -1
-    for a velocity. low, high (n,): rad or m, rad/s or m/s, infinite if there is no bound.
-    """
+    """Bounds of a robot's joint positions and velocities."""
 
     nv: int
     places: Array
+    """Indices of the n bounded entries of (q, q̇), along velocities."""
     entries: Array
+    """Index in q of each bounded position; -1 for a velocity."""
     low: Array
+    """Lower bounds (n,), in rad, m, rad/s or m/s; -inf for none."""
     high: Array
+    """Upper bounds (n,), in rad, m, rad/s or m/s; inf for none."""
 
     @classmethod
     def of(cls, robot: Robot, low: Array, high: Array) -> JointBounds:
-        """low, high (2 nv,), of joints' positions with one number, and speeds."""
+        """Return the bounds for lower and upper values (2 nv,) of positions of joints with one number, and of
+        speeds.
+        """
         nv = robot.nv
         entry = {v.start: q.start for joint, q, v in robot.moving() if joint.kind.single}
         places = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
@@ -68,29 +75,37 @@ class JointBounds:
         return np.where(np.isfinite(width), width, 1.0)
 
     def of_state(self, q: Array, qd: Array) -> Array:
-        """The bounded coordinates (..., n) of q (..., nq) and qd (..., nv)."""
+        """Return the bounded coordinates (..., n) of q (..., nq) and qd (..., nv)."""
         parts = [q[..., e] if e >= 0 else qd[..., k - self.nv] for k, e in zip(self.places, self.entries, strict=True)]
         return np.stack(parts, axis=-1)
 
     def beyond(self, x: Array) -> Array:
-        """How far numbers (..., n) are beyond, below 0 at the lower end."""
+        """Return the violation of the bounds by coordinates (..., n), negative at the lower bound."""
         return x - np.clip(x, self.low, self.high)
 
     def eases(self, q0: Array, qd0: Array, knots: int) -> Array:
-        """How much wider the bounds of each knot and of the last state are, (batch, knots + 1, n), below 0 at the lower
-        end: from a start beyond them, a line back."""
+        """Return the relaxation of the bounds for each knot and the last state, (batch, knots + 1, n), negative at the
+        lower bound.
+
+        It decreases linearly from the violation at the start to 0.
+        """
         beyond = np.nan_to_num(self.beyond(self.of_state(q0, qd0)))
         return beyond[:, None] * np.linspace(1.0, 0.0, knots + 1)[:, None]
 
     def largest_beyond(self, q: Array, qd: Array) -> Array:
-        """The largest of a motion's states but the first, (..., 2 nv); q (..., knots + 1, nq), qd alike."""
+        """Return the largest violation (..., 2 nv) over a motion's states except the first.
+
+        Args:
+            q: Configurations (..., knots + 1, nq).
+            qd: Velocities (..., knots + 1, nv).
+        """
         result = np.zeros((*q.shape[:-2], 2 * self.nv), q.dtype)
         beyond = np.abs(self.beyond(self.of_state(q[..., 1:, :], qd[..., 1:, :])))
         result[..., self.places] = beyond.max(axis=-2)
         return result
 
     def outside(self, x: Array, ease: Array | None = None) -> Array:
-        """How far x (n,) is beyond the bounds, which have an ease (n,), over any scalar."""
+        """Return the violation by coordinates x (n,) of bounds with a relaxation (n,), over any scalar."""
 
         def one(x: Any, e: Any, low: float, high: float) -> Any:
             result: Any = 0.0
@@ -107,12 +122,12 @@ class JointBounds:
         return array([one(*each) for each in zip(x, ease, *ends, strict=True)])
 
     def cost(self, outside: Array, weight: Any) -> Any:
-        """½ w d², relative to the ranges."""
+        """Return ½ w d² for a violation d, relative to the ranges."""
         relative = outside * (1.0 / self.widths)
         return (relative @ relative) * weight * 0.5
 
     def largest(self, x: Array, least: Any) -> Any:
-        """The largest size of these (n,), relative to the ranges, and of `least`."""
+        """Return the largest magnitude of numbers (n,), relative to the ranges, and of `least`."""
         for one in x * (1.0 / self.widths):
             for size in (one, -one):
                 least = select(size - least, size, least)
@@ -124,7 +139,14 @@ class JointBounds:
         return {of_last(SHIFT, last): (n,), of_last(EASE, last): (n,), WEIGHT: ()}
 
     def shifted(self, values: Mapping[str, Array], last: bool = False, q: str = "q", qd: str = "qd") -> Array:
-        """`outside` of the state q and qd of these values with their shifts."""
+        """Return the violation by the state plus its shifts.
+
+        Args:
+            values: Values of a knot by name.
+            last: Whether it is the last state.
+            q: Name of the configuration.
+            qd: Name of the velocity.
+        """
         x = self.of_state(values[q], values[qd]) + values[of_last(SHIFT, last)]
         return self.outside(x, values[of_last(EASE, last)])
 

@@ -1,4 +1,4 @@
-"""Problems that ranges of fixed point come from: those that float64 solves."""
+"""Check that the problems used to choose fixed-point ranges have a solution in float64."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot
 
 ENOUGH = 0.5
-"""The share of problems that must have a solution."""
+"""Fraction of the problems that must have a solution."""
 DAMPED = 2.0
-"""An explicit step of Euler's lets a speed grow that damping would divide by e in less than dt / DAMPED."""
+"""An explicit Euler step amplifies a speed that damping reduces by a factor of e in less than dt / DAMPED."""
 
 
 def check_solved(solved: Array, q: Array, robot: Robot, step: StepOptions) -> None:
-    """solved (batch,): which problems have a solution in float64, from starts q (batch, nq). step: from knot to knot.
-    Raises ValueError: fewer than ENOUGH of them."""
+    """Check that enough problems have a solution.
+
+    Args:
+        solved: Whether each problem has a solution in float64, (batch,).
+        q: Initial configurations (batch, nq), in rad and m.
+        robot: The robot.
+        step: Options of the step from knot to knot.
+
+    Raises:
+        ArgumentError: Fewer than ENOUGH of them have one. The text suggests a smaller dt or implicit damping.
+    """
     if solved.mean() >= ENOUGH:
         return
     dt, expected = step.dt or 0.0, "a smaller dt"
@@ -35,7 +44,9 @@ def check_solved(solved: Array, q: Array, robot: Robot, step: StepOptions) -> No
 
 
 def stable_step(robot: Robot, q: Array) -> float:
-    """Seconds of a knot below which damping of joints makes no speed grow, at configurations q (batch, nq)."""
+    """Return the longest step in s for which explicit joint damping amplifies no speed, at configurations q (batch,
+    nq).
+    """
     damping = np.zeros(robot.nv)
     for joint, _, at in robot.moving():
         damping[at] = joint.damping

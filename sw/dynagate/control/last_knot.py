@@ -1,8 +1,8 @@
-"""The unit of the cost in which a backward pass takes its first step, so that formats of integers fit the others too.
+"""Scale the cost in the first step of a backward pass, so that its numbers fit the formats of the other steps.
 
 If torques cost little compared with their effect, the value of a state falls within one step from the final cost to
-about what a knot costs: by some hundreds. A format holds the largest number of all knots, so all but the last would
-lose as many bits. Gains do not depend on the unit of the cost, and a power of two is exact.
+about the cost of a knot, by a factor of some hundreds. A format holds the largest number of all knots, so all other
+knots would lose as many bits. Gains do not depend on the unit of the cost, and scaling by a power of two is exact.
 """
 
 from __future__ import annotations
@@ -28,18 +28,27 @@ from dynagate.integrators.linearized import linearized_step_graph
 Solve = Callable[[Expansion, Any], tuple[CostToGo, Gains]]
 
 CHEAP = 1e-3
-"""Torques cost little whose curvature is below this part of what the final cost gives them through a step."""
+"""Torques cost little if their curvature is below this fraction of the curvature that the final cost has through a
+step.
+"""
 MOST_BITS = 12
 """Largest number of bits by which the last knot's format may be shorter than others."""
 STATES = 8
-"""Random ones, at which curvatures are compared."""
+"""Number of random states at which curvatures are compared."""
 CARRY = {"unit_next": "unit", "back_next": "back"}
-"""From knot to knot: the unit, and what brings the value back to that of the others, 1."""
+"""Values carried from knot to knot: the unit, and the factor that restores the unit 1."""
 
 
 def unit_of_last(costs: CostGraphs, step: StepOptions, driven: Array) -> float:
-    """A power of two up to 1: about the curvature of a knot's cost divided by that of the final one, where all torques
-    (driven,) cost little; 1 where one does not."""
+    """Return the unit of the last knot, a power of two up to 1.
+
+    It is about the curvature of a knot's cost divided by that of the final cost if all torques cost little, else 1.
+
+    Args:
+        costs: The cost.
+        step: Options of the step from knot to knot.
+        driven: Indices of the joints with motors.
+    """
     running, final = _curvatures(costs, last=False), _curvatures(costs, last=True)
     linear = linearized_step_graph(costs.robot, step)
     pushed = np.einsum("bij,bi->bj", evaluate(linear, _drawn(linear))["b"] ** 2, final["x"])
@@ -51,8 +60,8 @@ def unit_of_last(costs: CostGraphs, step: StepOptions, driven: Array) -> float:
 
 
 def _curvatures(costs: CostGraphs, *, last: bool) -> dict[str, Array]:
-    """Return the second derivatives of a cost at random states: by each entry of the state, x (STATES, 2 nv), and of
-    the torques, u (STATES, nv).
+    """Return second derivatives of a cost at random states: with respect to the state, x (STATES, 2 nv), and u (STATES,
+    nv).
     """
 
     def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
@@ -64,7 +73,7 @@ def _curvatures(costs: CostGraphs, *, last: bool) -> dict[str, Array]:
 
 
 def _drawn(graph: Graph) -> dict[str, Array]:
-    """Inputs of their typical sizes."""
+    """Draw inputs of a graph with their typical magnitudes."""
     random, drawn = np.random.default_rng(0), dict[str, Array]()
     for port in graph.inputs:
         sizes = np.reshape(port.sizes or 1.0, port.shape if port.sizes else ())
@@ -100,17 +109,19 @@ class OneUnit:
 
 @dataclass(frozen=True)
 class LastUnit(OneUnit):
-    """A unit of the last knot's own. unit: a power of two below 1."""
+    """A unit of the cost for the last knot, which is a power of two below 1."""
 
     unit: float
 
     carry: ClassVar[Mapping[str, str]] = CARRY
 
     def begun(self, value: CostToGo) -> dict[str, Any]:
+        """Return the initial values of the backward pass, in the unit of the last knot."""
         scaled = {"slope": value.slope * self.unit, "curvature": value.curvature * self.unit}
         return {**scaled, "unit": self.unit, "back": 1.0 / self.unit}
 
     def back(self, recording: Recording, solve: Solve, cost: Expansion, reg: Any) -> tuple[dict[str, Any], Gains]:
+        """Return the values of a knot in the unit 1, and its gains."""
         unit, back = (recording.input(name, ())[()] for name in CARRY.values())
         value, gains = solve(Expansion(*(part * unit for part in cost)), reg * unit)
         curvature = symmetric(lambda i, j: value.curvature[i, j] * back, len(value.slope))
@@ -119,6 +130,6 @@ class LastUnit(OneUnit):
 
 
 def units_of(costs: CostGraphs, step: StepOptions, driven: Array) -> OneUnit:
-    """Return the units of the cost for formats of integers, as `unit_of_last` has it."""
+    """Return the units of the cost for formats of integers, as `unit_of_last` determines them."""
     unit = unit_of_last(costs, step, driven)
     return OneUnit() if unit == 1.0 else LastUnit(unit)

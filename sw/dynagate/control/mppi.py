@@ -1,6 +1,7 @@
-"""The rollouts of model-predictive path integral control as one loop, and what becomes of their costs.
+"""The rollouts of model-predictive path integral control as one loop, and the weights of their costs.
 
-Williams, Aldrich & Theodorou, "Model predictive path integral control: from theory to parallel computation", 2017.
+Reference:
+    Williams, Aldrich & Theodorou, "Model predictive path integral control: from theory to parallel computation", 2017.
 """
 
 from __future__ import annotations
@@ -30,9 +31,20 @@ def sampled_loop(
     joints: JointBounds | None = None,
     temperature: float = 1.0,
 ) -> Loop:
-    """From q0 (nq,), qd0 (nv,), the torques tau (knots, nv), total = 0 and the inputs of the cost to the `cost` () of
-    the motion. joints: bounds; the largest way beyond, of a joint's range, from most = 0 on, costs `temperature` for
-    each WITHIN."""
+    """Return the loop of a rollout with its cost.
+
+    Its inputs are q0 (nq,), qd0 (nv,), the torques tau (knots, nv), total = 0 and the inputs of the cost. Its output is
+    the `cost` () of the motion.
+
+    Args:
+        robot: The robot.
+        cost: The cost.
+        step: Options of the step from knot to knot.
+        knots: Number of knots.
+        joints: Bounds of joints. The largest violation, from the input most = 0, costs `temperature` for each
+            WITHIN.
+        temperature: Difference of cost that reduces the weight by a factor of e.
+    """
     costs = CostGraphs(robot, cost, step.dt or 0.0)
     per_iteration = ("tau", *step_inputs(robot, step), *costs.each)
     ends: tuple[str, ...] = ("q_end", "qd_end", "total_next")
@@ -53,7 +65,7 @@ def sampled_loop(
 
 
 def _most(robot: Robot, joints: JointBounds) -> Graph:
-    """The largest way beyond the bounds until now, of a joint's range."""
+    """Return the graph of the largest violation of the bounds so far, as a fraction of a joint's range."""
 
     def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
         state = joints.of_state(x["q_end"], x["qd_end"])
@@ -63,8 +75,17 @@ def _most(robot: Robot, joints: JointBounds) -> Graph:
 
 
 def weights(cost: Array, temperature: float) -> tuple[Array, Array]:
-    """exp(-(cost - least) / temperature), which add to 1, of costs (batch, samples), and the least of each (batch,).
-    Costs that are not finite have no weight; where all are so, the least one is infinite and all weights are 0."""
+    """Return the weights exp(-(cost - least) / temperature) of samples, normalized to sum 1.
+
+    A cost that is not finite has no weight. If all are so, the least cost is infinite and all weights are 0.
+
+    Args:
+        cost: Costs (batch, samples).
+        temperature: Difference of cost that reduces the weight by a factor of e.
+
+    Returns:
+        The weights (batch, samples), and the least cost of each problem, (batch,).
+    """
     known = np.where(np.isfinite(cost), cost, np.inf)
     least = known.min(axis=1)
     above = known - np.where(np.isfinite(least), least, 0.0)[:, None]

@@ -1,4 +1,4 @@
-"""The iteration of iLQR in which shifts of `joint_bounds` change: its graphs, and loops over the knots."""
+"""The step of iLQR that updates the shifts of `joint_bounds`: its graphs, and loops over the knots."""
 
 from __future__ import annotations
 
@@ -31,21 +31,31 @@ CARRY = {
     "weight_new": WEIGHT,
     "missed_new": "missed",
 }
-"""Further values that the next iteration begins with."""
+"""Values that the next iteration starts from, in addition to the solver's."""
 STATE = ("qs_new", "qds_new")
 
 
 def multipliers(
     robot: Robot, joints: JointBounds, knots: int, within: float, iterations: int
 ) -> tuple[Graph | Loop, ...]:
-    """From the motion that was accepted, its cost with that of the bounds, `merit`, and whether it has nearly
-    converged, `settled`, and has, `flat`, to new shifts and weights: `cost_new`, the cost with these, `paid`, the
-    user's, `costs_new` of iterations, and `converged`."""
+    """Return the steps that update shifts and weights.
+
+    Their inputs are the accepted motion, its cost with that of the bounds, `merit`, and flags: nearly converged,
+    `settled`, and converged, `flat`. Their outputs are `cost_new` with the new shifts and weights, the user's cost
+    `paid`, `costs_new` of all iterations, and `converged`.
+
+    Args:
+        robot: The robot.
+        joints: The bounds.
+        knots: Number of knots.
+        within: Accepted violation, as a fraction of a joint's range.
+        iterations: Largest number of iterations.
+    """
     return (_missed(robot, joints, knots), _renewal(robot, joints, within, iterations), _shifted(robot, joints, knots))
 
 
 def _missed(robot: Robot, joints: JointBounds, knots: int) -> Loop:
-    """Over the knots: the cost of the bounds, and the largest change of a shift."""
+    """Return the loop over knots that computes the cost of the bounds and the largest change of a shift."""
     shapes = {"qs_new": (robot.nq,), "qds_new": (robot.nv,), **joints.shapes(), "penalty": (), "miss": ()}
 
     def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
@@ -61,7 +71,9 @@ def _missed(robot: Robot, joints: JointBounds, knots: int) -> Loop:
 
 
 def _renewal(robot: Robot, joints: JointBounds, within: float, iterations: int) -> Graph:
-    """Whether shifts change, the next weight, and what that makes of the last state."""
+    """Return the graph that decides whether shifts change, and computes the next weight and the values of the last
+    state.
+    """
     numbers = ("penalty_next", "miss_next", "missed", "merit", "flat", "settled", "fresh")
     shapes: dict[str, tuple[int, ...]] = {"q_last_new": (robot.nq,), "qd_last_new": (robot.nv,)}
     shapes |= {**joints.shapes(last=True), **dict.fromkeys(numbers, ()), "costs": (iterations + 1,)}
@@ -96,7 +108,7 @@ def _renewal(robot: Robot, joints: JointBounds, within: float, iterations: int) 
 
 
 def _shifted(robot: Robot, joints: JointBounds, knots: int) -> Loop:
-    """Over the knots: shifts, and the cost with them."""
+    """Return the loop over knots that updates the shifts and computes the cost with them."""
     shapes: dict[str, tuple[int, ...]] = {"qs_new": (robot.nq,), "qds_new": (robot.nv,), **joints.shapes()}
     del shapes[WEIGHT]
     shapes |= dict.fromkeys(("renewed", "scale", "weight_new", "cost_last"), ())

@@ -1,4 +1,4 @@
-"""Arithmetic of iLQR: the parts that differ between floating point and the integers of a chip."""
+"""The arithmetic of iLQR: the parts that differ between floating point and the integers of a chip."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from dynagate.dynamics.spatial import chosen, select
 from dynagate.graph.ops import BEYOND
 
 FIRST = ("u_first", "gain_first")
-"""Outputs of a chip: torques and gains of the first knot. Its gains and feeds are those of other executors times -1."""
+"""Outputs on a chip: torques and gains of the first knot. Its gains and feeds have the opposite sign of other
+executors'.
+"""
 PARTS = 4
-"""Number of partial sums of a sum of products on a chip: each ends sooner than the whole."""
+"""Number of partial sums of a sum of products on a chip, which shorten the longest path."""
 
 Values = Mapping[str, Array]
 Shapes = dict[str, tuple[int, ...]]
@@ -29,13 +31,13 @@ class Floats:
     """Whether all numbers are finite."""
     carry: ClassVar[Mapping[str, str]] = {"costs_new": "costs"}
     ends: ClassVar[tuple[str, ...]] = ("costs_new",)
-    """Results besides those of the plan."""
+    """Names of results in addition to the plan."""
     torque_shapes: ClassVar[Mapping[str, tuple[int, ...]]] = {}
-    """Inputs of `torques` besides those of the plan."""
+    """Shapes of inputs of `torques` in addition to the plan."""
     first_torque: ClassVar[tuple[str, ...]] = ()
     first_gain: ClassVar[tuple[str, ...]] = ()
     counted: ClassVar[tuple[str, ...]] = ()
-    """Counts of iterations."""
+    """Names of counters of iterations."""
 
     def cost_shapes(self, iterations: int) -> Shapes:
         """Return the input with the costs of iterations."""
@@ -79,25 +81,32 @@ class Integers(Floats):
     counted: ClassVar[tuple[str, ...]] = ("taken",)
 
     def cost_shapes(self, iterations: int) -> Shapes:
+        """Return no inputs, since costs of iterations are not kept."""
         return {}
 
     def costs(self, values: Values, reached: Any) -> dict[str, Array]:
+        """Return no outputs, since costs of iterations are not kept."""
         return {}
 
     def plan(self, values: Values) -> tuple[Array, Array, Any]:
-        """A plan of an earlier problem may be in memory, which must not overflow in the first iteration."""
+        """Return the plan, replaced in the first iteration, since a plan of an earlier problem in memory could
+        overflow.
+        """
         qs, qds, alpha = super().plan(values)
         fresh = values["fresh"][()]
         qs, qds = chosen(fresh, values["q0"], qs), chosen(fresh, values["qd0"], qds)
         return qs, qds, select(fresh, 0.0, alpha)
 
     def torques(self, values: Values, alpha: Any, away: Array) -> Array:
+        """Return torques from a plan whose gains and feeds have the opposite sign."""
         return values["us"] - (values["feeds"] * alpha + _in_parts(values["gains"], away))
 
     def if_finite(self, x: Any, then: Any, otherwise: Any) -> Any:
+        """Return `then`, since all integers are finite."""
         return then
 
     def with_first_torque(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values with the torques of the first knot."""
         return {**values, FIRST[0]: values["us_new"]}
 
     def gains(self, gain: Array, feed: Array) -> dict[str, Array]:

@@ -1,8 +1,9 @@
-"""A step of the backward pass of iLQR: the value function of a knot from that of the next one.
+"""One step of iLQR's backward pass: the value function at a knot from the value function at the next one.
 
-Li & Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems", 2004;
-regularized as Crocoddyl's SolverDDP: Mastalli et al., "Crocoddyl: an efficient and versatile framework for
-multi-contact optimal control", 2020.
+References:
+    Li & Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems", 2004.
+    Mastalli et al., "Crocoddyl: an efficient and versatile framework for multi-contact optimal control", 2020, for the
+    regularization.
 """
 
 from __future__ import annotations
@@ -23,24 +24,27 @@ Held = Callable[[Array], Array]
 
 
 class CostToGo(NamedTuple):
-    """The cost to go about a state: its slope (nx,) and curvature (nx, nx)."""
+    """The quadratic cost to go around a state."""
 
     slope: Array
+    """Gradient (nx,)."""
     curvature: Array
+    """Second derivative (nx, nx)."""
 
 
 class Gains(NamedTuple):
-    """u + feed + gain (x - x̄). fall: what the feed-forward gains by its slope, to first order. right: 1 where all
-    pivots are positive, else 0."""
+    """The control law u + feed + gain (x - x̄)."""
 
     gain: Array
     feed: Array
     fall: Any
+    """Decrease of the cost by the feed-forward term, to first order."""
     right: Any
+    """1 if all pivots are positive, else 0."""
 
 
 def moved(value: CostToGo, dt: float) -> CostToGo:
-    """The value of the state after a semi-implicit step, as that of (q, q̇⁺), of which q⁺ = q + dt q̇⁺."""
+    """Return the cost to go of the state before the position update of a semi-implicit step, q⁺ = q + dt q̇⁺."""
     n = len(value.slope) // 2
     curvature, slope = value.curvature, value.slope
     qq, qv, vv = curvature[:n, :n], curvature[:n, n:], curvature[n:, n:]
@@ -52,7 +56,7 @@ def moved(value: CostToGo, dt: float) -> CostToGo:
 
 
 def regularized(matrix: Array, more: Any) -> Array:
-    """A matrix (n, n) with so much more on its diagonal."""
+    """Return a matrix (n, n) with a number added to its diagonal."""
     result = matrix.copy()
     for i in range(len(result)):
         result[i, i] = result[i, i] + more
@@ -69,11 +73,20 @@ def riccati(
     *,
     finite: bool = False,
 ) -> tuple[CostToGo, Gains]:
-    """The value of a knot, and its gains. value: of the next state; a (nx, nx), b (nx, nu): its derivatives. finite:
-    whether all numbers are.
+    """Compute the cost to go and the gains of a knot.
 
-    regularization: what is added to the curvatures of torque and state. held: the slope by the torques (nu,) to numbers
-    (nu,) above 0 for those that are at a bound and would leave it, which the gains do not change.
+    Args:
+        value: Cost to go of the next state.
+        a: Derivative of the next state with respect to the state, (nx, nx).
+        b: Derivative of the next state with respect to the torques, (nx, nu).
+        cost: Expansion of the knot's cost.
+        regularization: Number added to the curvatures of torque and state.
+        held: From the gradient with respect to torques (nu,) to numbers (nu,) that are positive for torques at a
+            bound that would leave it. The gains keep these torques.
+        finite: Whether all numbers are finite.
+
+    Returns:
+        The cost to go, and the gains.
     """
     nx, nu = a.shape[1], b.shape[1]
     with scope("riccati"):
@@ -101,7 +114,16 @@ class Feedback(NamedTuple):
 def feedback(
     by_u: Array, by_ux: Array, by_uu: Array, regularization: Any, held: Held | None, *, finite: bool = False
 ) -> Feedback:
-    """The torques that minimize the value, by its derivatives. regularization, held, finite: as of `riccati`."""
+    """Return the torques that minimize the value, from its derivatives.
+
+    Args:
+        by_u: Gradient with respect to torques, (nu,).
+        by_ux: Second derivative with respect to torques and state, (nu, nx).
+        by_uu: Second derivative with respect to torques, (nu, nu).
+        regularization: Number added to the diagonal of by_uu.
+        held: As in `riccati`.
+        finite: Whether all numbers are finite.
+    """
     nx, by_uu = by_ux.shape[1], regularized(by_uu, regularization)
     if held is not None:
         by_u, by_ux, by_uu = _without(held(by_u), by_u, by_ux, by_uu)
@@ -121,7 +143,7 @@ def _zero_if(held: Any, value: Any) -> Any:
 
 
 def _without(held: Array, by_u: Array, by_ux: Array, by_uu: Array) -> tuple[Array, Array, Array]:
-    """Torques that are held have an equation of their own: they do not change."""
+    """Replace the equations of held torques by ones that keep them."""
     n = len(held)
     slope = array([_zero_if(h, x) for h, x in zip(held, by_u, strict=True)])
     mixed = array([[_zero_if(h, x) for x in row] for h, row in zip(held, by_ux, strict=True)])
@@ -132,7 +154,7 @@ def _without(held: Array, by_u: Array, by_ux: Array, by_uu: Array) -> tuple[Arra
 
 
 def _right(inverse: Sequence[Any], finite: bool) -> Any:
-    """1 where all pivots are positive, by their inverses."""
+    """Return 1 if all pivots are positive, given their inverses, else 0."""
     right: Any = 1.0
     for one in inverse:
         right = select(one, right if finite else select(BEYOND - one, right, 0.0), 0.0)

@@ -1,7 +1,7 @@
-"""The step of `riccati` for robots with many joints: products of matrices are loops over blocks of rows.
+"""The step of `riccati` for robots with many joints: matrix products are loops over blocks of rows.
 
-A graph with every product of them would have the cube of the state's size of operations. A loop has those of a block,
-which the same few instructions compute for all blocks.
+As one graph, the matrix products would have as many operations as the cube of the state's size. A loop has the
+operations of one block, so the same few instructions compute all blocks.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from dynagate.graph.loop import Count, Loop
 Shapes = Mapping[str, tuple[int, ...]]
 
 LARGEST_UNROLLED = 28
-"""Numbers of a state up to which a step is one graph."""
+"""Largest size of a state for which a step is one graph."""
 MOST_ROWS = 2
-"""Largest number of rows of a block: a number of the other factor is read once for all of them."""
+"""Largest number of rows in a block. A number of the other factor is read once for all rows of a block."""
 
 
 @dataclass(frozen=True)
 class Blocked:
-    """The sizes of a step. nx, nu: numbers of a state, and of torques that there are."""
+    """The sizes of a step."""
 
     nx: int
+    """Size of a state."""
     nu: int
+    """Number of torques."""
 
     @property
     def state(self) -> tuple[int, int]:
@@ -43,8 +45,8 @@ class Blocked:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the first step's inputs: the derivatives a and b, and those of the cost, with the
-        regularization added to `cost_xx`.
+        """Shapes of the first step's inputs: the derivatives a and b, and those of the cost, with regularized
+        `cost_xx`.
         """
         nx, nu, x, u = self.nx, self.nu, self.state, self.torque
         return {
@@ -53,8 +55,13 @@ class Blocked:
         }
 
     def steps(self, robot: str, solve: Graph) -> tuple[Graph | Loop, ...]:
-        """From these values, `slope` and `curvature` of the next state (in blocks of rows), to `slope_next` and
-        `curvature_next`. solve: the graph of `solve_graph`."""
+        """Return the steps from the derivatives, and `slope` and `curvature` of the next state in blocks of rows, to
+        `slope_next` and `curvature_next`.
+
+        Args:
+            robot: Name of the robot.
+            solve: The graph of `solve_graph`.
+        """
         nx, nu, (x, row), (u, push) = self.nx, self.nu, self.state, self.torque
         ahead = _graph(
             "ahead",
@@ -109,8 +116,14 @@ class Blocked:
     def solve_graph(
         self, robot: str, others: Shapes, held: Callable[[Mapping[str, Array]], Held | None], gains: Callable[..., Any]
     ) -> Graph:
-        """Gains of a knot, and what the value of its state needs of them. others: inputs besides, which `held` (to the
-        torques that gains do not change, as of `riccati`) and `gains` (from the `Feedback` to outputs) take."""
+        """Return the graph of a knot's gains, and of the values that the cost to go needs.
+
+        Args:
+            robot: Name of the robot.
+            others: Shapes of further inputs.
+            held: Returns the function of held torques, as in `riccati`, from the inputs.
+            gains: Returns further outputs from the `Feedback` and the inputs.
+        """
         nx, nu, (x, row), (u, push) = self.nx, self.nu, self.state, self.torque
         shapes = {"by_u": (u, push), "by_ux": (u, push, nx), "by_uu": (u, push, nu), "reg_now": ()}
 
@@ -123,7 +136,7 @@ class Blocked:
         return _graph("solve", robot, {**shapes, **others}, record)
 
     def rows(self, matrix: Array) -> Array:
-        """A matrix or vector of the state's size, in blocks of rows."""
+        """Reshape a matrix or vector with rows of the state's size into blocks."""
         return matrix.reshape(*self.state, *matrix.shape[1:])
 
     def pushes(self, matrix: Array) -> Array:

@@ -24,11 +24,11 @@ class FreeStates:
 
     carry: ClassVar[Mapping[str, str]] = {}
     ends: ClassVar[tuple[str, ...]] = ()
-    """Results besides those of the plan."""
+    """Names of results in addition to the plan."""
     flat: ClassVar[str] = "converged"
-    """Name of the flag for an expected fall of the cost below the tolerance."""
+    """Name of the flag that is set when the expected decrease of the cost is below the tolerance."""
     cost: ClassVar[str] = "cost_new"
-    """Result with the user's cost."""
+    """Name of the result with the user's cost."""
 
     def begin(self, knots: int) -> dict[str, Any]:
         """Return the inputs of the first iteration besides the plan's."""
@@ -82,11 +82,13 @@ class BoundedStates(FreeStates):
     cost: ClassVar[str] = "paid"
 
     def begin(self, knots: int) -> dict[str, Any]:
+        """Return the initial shifts and weight."""
         n = len(self.joints.places)
         shifts: dict[str, Any] = {SHIFT: np.zeros((knots, n)), of_last(SHIFT, True): np.zeros(n)}
         return shifts | dict.fromkeys((WEIGHT, "penalty", "miss", "missed"), 0.0)
 
     def shapes(self, numbers: Floats, iterations: int) -> Shapes:
+        """Return no further inputs."""
         return {}
 
     def judged(self, numbers: Floats, x: Mapping[str, Array], reached: Any, fall: Any, flat: Any) -> dict[str, Any]:
@@ -95,15 +97,18 @@ class BoundedStates(FreeStates):
         return {"merit": reached, "settled": settled}
 
     def steps(self, robot: Robot, knots: int, within: float, iterations: int) -> tuple[Graph | Loop, ...]:
+        """Return the steps that update shifts and weights."""
         return multipliers(robot, self.joints, knots, within, iterations)
 
     def eases(self, q0: Array, qd0: Array, knots: int) -> dict[str, Array]:
+        """Return the relaxation of the bounds for a start beyond them."""
         return {EASE: self.joints.eases(q0, qd0, knots)}
 
     def ease_sizes(self) -> dict[str, int]:
         return {EASE: len(self.joints.places)}
 
     def beyond(self, q: Array, qd: Array) -> Array:
+        """Return the largest violation of the bounds."""
         return self.joints.largest_beyond(q, qd)
 
     def check_integers(self) -> None:

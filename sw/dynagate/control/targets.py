@@ -1,7 +1,7 @@
-"""Targets of inverse kinematics: what a frame, or the center of mass, should reach.
+"""Targets of inverse kinematics: positions, rotations or directions that a frame, or the center of mass, should reach.
 
-Each target gives rows for a Gauss-Newton step: errors that vanish at the target, their Jacobian, and a cost whose
-gradient is exactly the product of both.
+Each target has rows for a Gauss-Newton step: errors that vanish at the target, their Jacobian, and a cost whose
+gradient is exactly their product.
 """
 
 from __future__ import annotations
@@ -22,29 +22,32 @@ from dynagate.dynamics.spatial import Array, Scalar, array, cross, select, sqrt
 Floats = npt.NDArray[Any]
 
 OPPOSITE = 1e-12
-"""Cosine of half the angle to a direction, squared, below which the direction is opposite and any axis leads there."""
+"""Squared cosine of half the angle to a direction below which the direction counts as opposite, and any axis
+is used.
+"""
 NEAREST = 1e-12
-"""Square of the smallest distance in m from which a frame looks at a point."""
+"""Square of the smallest distance, in m², from which a frame looks at a point."""
 WEIGHT = ABOVE_ZERO.called("a weight of more than 0")
 
 
 class Rows(NamedTuple):
-    """Rows of a target for a Gauss-Newton step.
-
-    errors: (rows,), in m, or twice the sine of half an angle. jacobian: (rows, nv), the rate of the errors near the
-    target. cost: a number whose derivative by q is errorsᵀ jacobian.
-    """
+    """Rows of a target for a Gauss-Newton step."""
 
     errors: Array
+    """Errors (rows,), in m, or twice the sine of half an angle."""
     jacobian: Array
+    """Rate of the errors near the target, (rows, nv)."""
     cost: Scalar
+    """Number whose derivative with respect to q is errorsᵀ jacobian."""
 
 
 class TargetInput(NamedTuple):
-    """An input of the loop that is part of a target's value. shape: its shape. index: its place in the value."""
+    """An input of the loop that is part of a target's value."""
 
     shape: tuple[int, ...]
+    """Shape of the input."""
     index: Any
+    """Index of the input in the value."""
 
 
 @explained
@@ -64,7 +67,7 @@ class Target(ABC):
 
     @property
     def parts(self) -> dict[str, TargetInput]:
-        """Inputs of the loop that the value is split into, by name: the value itself, unless a class splits it."""
+        """Inputs of the loop into which the value is split, by name: the value itself, unless a class splits it."""
         return {self.input: TargetInput(self.shape, ...)}
 
     @property
@@ -139,13 +142,16 @@ class FramePosition(_FrameTarget):
         _check(self, "weight")
 
     def rows(self, values: Mapping[str, Array]) -> list[tuple[float, Rows]]:
+        """Return the weights and rows of the target."""
         error = values[f"frame_position_{self.frame}"] - values[self.input]
         return [(self.weight, _distance(error, values[f"frame_jacobian_{self.frame}"][3:]))]
 
     def distances(self, values: Mapping[str, Floats], value: Floats) -> Floats:
+        """Return the cost of each configuration."""
         return self.weight * 0.5 * _squares(value, values[f"frame_position_{self.frame}"])
 
     def sizes(self, errors: Floats) -> Floats:
+        """Return the distance in m of each error."""
         return _lengths(errors)
 
 
@@ -174,16 +180,20 @@ class FrameRotation(_FrameTarget):
         _check(self, "weight")
 
     def rows(self, values: Mapping[str, Array]) -> list[tuple[float, Rows]]:
+        """Return the weights and rows of the target."""
         turned = values[f"frame_rotation_{self.frame}"] @ values[self.input].T
         return [(self.weight, _turn(turned, values[f"frame_jacobian_{self.frame}"][:3]))]
 
     def distances(self, values: Mapping[str, Floats], value: Floats) -> Floats:
+        """Return the cost of each configuration."""
         return self.weight * 0.5 * _squares(_flat(value), _flat(values[f"frame_rotation_{self.frame}"])) * 0.5
 
     def sizes(self, errors: Floats) -> Floats:
+        """Return the angle in rad of each error."""
         return _angles(errors)
 
     def check(self, value: Floats) -> None:
+        """Raise ArgumentError if a value is not a rotation."""
         check_rotations(self.input, value)
 
 
@@ -226,16 +236,20 @@ class FramePose(_FrameTarget):
         }
 
     def rows(self, values: Mapping[str, Array]) -> list[tuple[float, Rows]]:
+        """Return the weights and rows of the target."""
         return [group for part in self._places for group in part.rows(values)]
 
     def distances(self, values: Mapping[str, Floats], value: Floats) -> Floats:
+        """Return the cost of each configuration."""
         position, rotation = self._places
         return position.distances(values, value[:, :3, 3]) + rotation.distances(values, value[:, :3, :3])
 
     def sizes(self, errors: Floats) -> Floats:
+        """Return the larger of the distance in m and the angle in rad of each error."""
         return np.maximum(_lengths(errors[:, :3]), _angles(errors[:, 3:]))
 
     def check(self, value: Floats) -> None:
+        """Raise ArgumentError if a value is not a homogeneous transform."""
         wrong = np.flatnonzero(np.abs(value[:, 3] - [0.0, 0.0, 0.0, 1.0]).max(axis=1) > ROTATION)
         if len(wrong):
             raise ArgumentError(
@@ -275,6 +289,7 @@ class LookAt(_FrameTarget):
         object.__setattr__(self, "axis", tuple((axis / length).tolist()))
 
     def rows(self, values: Mapping[str, Array]) -> list[tuple[float, Rows]]:
+        """Return the weights and rows of the target."""
         jacobian, turn = values[f"frame_jacobian_{self.frame}"], values[f"frame_rotation_{self.frame}"]
         axis = np.array(self.axis)
         side = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
@@ -294,12 +309,14 @@ class LookAt(_FrameTarget):
         return [(self.weight, Rows(errors, rows, (errors @ errors) * (1.0 / (cosine + 1.0))))]
 
     def distances(self, values: Mapping[str, Floats], value: Floats) -> Floats:
+        """Return the cost of each configuration."""
         ways = value[:, None] - values[f"frame_position_{self.frame}"]
         ahead = values[f"frame_rotation_{self.frame}"] @ np.array(self.axis)
         cosines = np.einsum("bsk,sk->bs", ways, ahead) / np.maximum(np.linalg.norm(ways, axis=2), NEAREST)
         return self.weight * (1.0 - cosines)
 
     def sizes(self, errors: Floats) -> Floats:
+        """Return the angle in rad of each error."""
         return _angles(errors)
 
 
@@ -338,18 +355,21 @@ class CenterOfMass(Target):
         return "center_of_mass", "center_of_mass_jacobian"
 
     def rows(self, values: Mapping[str, Array]) -> list[tuple[float, Rows]]:
+        """Return the weights and rows of the target."""
         error = values["center_of_mass"] - values["center_of_mass_target"]
         return [(self.weight, _distance(error, values["center_of_mass_jacobian"]))]
 
     def distances(self, values: Mapping[str, Floats], value: Floats) -> Floats:
+        """Return the cost of each configuration."""
         return self.weight * 0.5 * _squares(value, values["center_of_mass"])
 
     def sizes(self, errors: Floats) -> Floats:
+        """Return the distance in m of each error."""
         return _lengths(errors)
 
 
 ROTATION = 1e-6
-"""Largest entry of R Rᵀ - 1 of a target's rotation R; float32 rotations pass."""
+"""Largest accepted entry of R Rᵀ - 1 for a target's rotation R; float32 rotations pass."""
 
 
 def check_rotations(name: str, rotations: Floats) -> None:
@@ -400,8 +420,12 @@ def _distance(error: Array, jacobian: Array) -> Rows:
 def _turn(turned: Array, jacobian: Array) -> Rows:
     """Return the rows that bring a rotation (3, 3) in base axes to the identity.
 
-    The errors are twice the vector of its quaternion, whose scalar is not negative, and the cost is 4 (1 - cos θ/2).
-    jacobian: angular velocity in base axes (3, nv) by q̇.
+    The errors are twice the vector part of its quaternion, whose scalar part is not negative. The cost is 4 (1 - cos
+    θ/2).
+
+    Args:
+        turned: The rotation.
+        jacobian: Derivative of the angular velocity in base axes with respect to q̇, (3, nv).
     """
     r = turned
     squares = [1.0 + r[0, 0] + r[1, 1] + r[2, 2]]

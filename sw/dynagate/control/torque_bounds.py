@@ -14,12 +14,12 @@ from dynagate.control.riccati import Held
 from dynagate.dynamics.spatial import array, select
 
 NEAR = 1e-12
-"""Distance from a bound, of its range, at which a torque counts as at the bound."""
+"""Distance from a bound, relative to its range, within which a torque counts as at the bound."""
 
 
 @dataclass(frozen=True)
 class FreeTorques:
-    """No bounds. nv: number of joints, all of which have motors."""
+    """Torques without bounds, for `nv` joints that all have motors."""
 
     nv: int
 
@@ -34,7 +34,7 @@ class FreeTorques:
         return {}
 
     def held(self, values: Mapping[str, Array]) -> Held | None:
-        """Return the function that flags torques at a bound; None without bounds. values: `us_new` (nv,)."""
+        """Return the function that flags torques at a bound; None without bounds. `values` has `us_new` (nv,)."""
         return None
 
 

@@ -173,15 +173,13 @@ class AxiStreams:
     registers: dict[str, Register]
     parameters: tuple[str, ...] = ()
     """Inputs that registers hold instead of the stream. Each entry has a register, named by the input and its position,
-    with a
-    float32.
+    with a float32.
     """
     choice: bool = False
     """Whether register OUTPUTS selects which outputs of each function the results contain."""
     word: str = FLOAT32
     """"float32": one word for each number. "fixed": the datapath's integers, packed, and a bit after a result that is
-    set if
-    it cannot be used.
+    set if it cannot be used.
     """
 
     @property

@@ -20,8 +20,7 @@ NAME = "dynagate_words"
 TOOLCHAIN = replace(C, flags=(*C.flags, "-O3"))
 OUTSIDE, OTHER_TAG, TORN, SOME_NAN = 1, 2, 4, 8
 """Bits of the functions' status: an input is outside its range; a tag is unexpected; some words of a result are NaN;
-all
-words are NaN.
+all words are NaN.
 """
 
 BLOCK = 8

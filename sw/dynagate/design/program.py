@@ -160,8 +160,7 @@ class ProgramBody(Body):
         """Return the codecs of the streams: one word for each number, with an integer's sign in all bits above it.
 
         For a loop, they describe the first step; the slot after the input fields marks the start of a trajectory. The
-        first
-        word of a sample is an integer, whatever the number format of the streams.
+        first word of a sample is an integer, whatever the number format of the streams.
         """
         number = number_of(self.stream_words)
 

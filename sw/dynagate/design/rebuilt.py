@@ -30,7 +30,8 @@ def formatted_design(path: str | PathLike[str], *, graph_of: Callable[..., Graph
         graph_of: Returns the graph of a function of a robot.
 
     Raises:
-        DesignError: The design cannot be loaded, or another version of the generator built it, whose graph may differ.
+        DesignError: The design cannot be loaded, or another version of the generator built it, whose graph may
+            differ.
     """
     return formatted_of(load_datapath(path), path, graph_of)
 

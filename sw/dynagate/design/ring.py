@@ -9,19 +9,17 @@ from dynagate.fixedpoint.format import Format
 
 FLAGS = ("start", "stop", "bad", "last")
 """Bits above the fields of a step: it starts from the state in the inputs; its result does not return; an input does
-not
-fit; the batch ends with it. The step's tag is above them.
+not fit; the batch ends with it. The step's tag is above them.
 """
 FLAGS_PORT, TAG_PORT = "flags", "tag"
 """Names of the inputs that a ring adds to those of its datapath."""
 FLAGGED = "flagged"
-"""Name of the bit after a result's overflow bits: its trajectory has overflowed in this step or before.
-Above it are a bit that is 1 where the batch ends, and the step's tag.
+"""Name of the bit after a result's overflow bits: its trajectory has overflowed in this step or before. Above it are a
+bit that is 1 where the batch ends, and the step's tag.
 """
 COMMAND = Format(3, 0)
 """Format of the command after a step's inputs on an AXI stream: 1 if the step continues a trajectory, plus 2 if its
-result
-returns. A sample of zeros is a trajectory of one step, so every link gets a result for it.
+result returns. A sample of zeros is a trajectory of one step, so every link gets a result for it.
 """
 
 

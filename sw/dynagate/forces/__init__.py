@@ -1,5 +1,6 @@
-"""Forces on robots, one file a force: functions of a state over any scalar, which every method that steps a robot
-through time takes."""
+"""Forces on robots: functions of a state over any scalar, which every integrator accepts. Each file has
+one force.
+"""
 
 from __future__ import annotations
 

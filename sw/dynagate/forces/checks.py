@@ -34,7 +34,7 @@ MAKING = {
     "Plane": "Plane()",
     "GroundBox": "GroundBox((0.3, 1.0, 0.1))",
 }
-"""How to make the objects that forces are made of, for errors."""
+"""Examples of how to create the objects in parameters of forces, for errors."""
 
 
 def check_items(force: object, what: str, error: type[Error], **kinds: Any) -> None:
@@ -43,7 +43,7 @@ def check_items(force: object, what: str, error: type[Error], **kinds: Any) -> N
     kinds: the class of the objects, or a union of classes, by the name of the parameter.
 
     Raises:
-        Error: A parameter is not a sequence, it is empty, or it holds an object of another class.
+        Error: A parameter is not a sequence, is empty, or holds an object of another class.
     """
     for name, kind in kinds.items():
         items: Any = getattr(force, name)

@@ -1,4 +1,6 @@
-"""Contact of points with planes as a spring, a damper and Coulomb friction: what a simulator of legs needs."""
+"""Compliant contact of points with planes: a spring, a damper and Coulomb friction, as simulators of legged
+robots use.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +57,11 @@ class CompliantContact(Force):
         check_numbers(self, "contact", ForceError, dissipation=AT_LEAST_ZERO, friction=AT_LEAST_ZERO)
 
     def check(self, robot: Robot) -> None:
-        """Raises ContactError: a point on no link of the robot."""
+        """Raise ContactError if a point is on a link that the robot does not have."""
         check_points(robot, self.points, balls=True)
 
     def torque(self, now: Now) -> Array:
+        """Return the generalized force (nv,) of the contacts."""
         friction = now.tree.ground_friction(self.friction)
         return touching(now, self.points, self.planes, lambda plane, p, v: self._force(plane, p, v, friction))
 

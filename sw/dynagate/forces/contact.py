@@ -1,4 +1,6 @@
-"""Contact of points with planes: the laws of Pan & Manocha (2018, 2019), functions of positions and displacements."""
+"""Contact of points with planes by the laws of Pan & Manocha (2018, 2019): functions of positions and
+displacements.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,12 @@ class ContactError(Error, ValueError):
 
 @dataclass(frozen=True)
 class Plane:
-    """A half-space of obstacle. normal: out of the obstacle, brought to length 1. offset: points x with
-    normal · x < offset lie within it; m."""
+    """A half-space that is an obstacle."""
 
     normal: Vector3 = (0.0, 0.0, 1.0)
+    """Normal that points out of the obstacle, scaled to length 1."""
     offset: float = 0.0
+    """The obstacle contains the points x with normal · x < offset, in m."""
 
     def __post_init__(self) -> None:
         normal = numbers("plane has normal ", self.normal, (3,), FINITE, ContactError)
@@ -57,7 +60,7 @@ class Plane:
 
     @classmethod
     def slope(cls, degrees: float) -> Plane:
-        """A plane through the origin that falls along x by this angle."""
+        """Return a plane through the origin that descends along x by an angle in degrees."""
         angle = math.radians(number("slope of degrees ", degrees, FINITE, ContactError))
         return cls((math.sin(angle), 0.0, math.cos(angle)))
 
@@ -65,12 +68,14 @@ class Plane:
 @explained
 @dataclass(frozen=True)
 class Point:
-    """A point of a link that may touch: the link's name, and the position in its frame in m. radius: m, of a ball
-    around it, whose nearest point touches a plane; compliant and rigid contact take it."""
+    """A point of a link that may touch a plane."""
 
     link: str
+    """Name of the link."""
     position: Vector3
+    """Position in the link's frame, in m."""
     radius: float = 0.0
+    """Radius in m of a ball around the point, whose nearest point touches. Compliant and rigid contact accept it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.link, str):
@@ -121,31 +126,45 @@ class Capsule:
 @explained
 @dataclass(frozen=True)
 class Contact(Force):
-    """Points of links against planes. d ≥ 0 is the depth of a point, n the plane's normal, x the point's displacement
-    in the step along the plane: of explicit and variational steps its velocity times the step.
+    """Contact of points with planes.
 
-    normal force: stiffness d^alpha n, Equation 8 of the paper of 2019. stiffness is its C⊥ in N/m^alpha.
-    friction: its C∥. The force along the plane is -friction (beta + 1) x |x|^(beta - 1) d^(gamma + 1), so a
-    friction that is to mean the same at another step is proportional to 1/dt. The variable parameter "ground.friction"
-    of a robot replaces it.
-    model: "pbfd", these two forces (Equation 13); or "pbd", the forces of the energy
-    friction |x|^(beta + 1) d^(gamma + 1), which presses points out of the plane as they slide (Equation 11).
+    With the depth d ≥ 0 of a point, the plane's normal n, and the point's displacement x along the plane in a step (for
+    explicit and variational steps its velocity times the step):
 
-    Raises ContactError for parameters outside the lemmas: stiffness > 0, friction ≥ 0; "pbfd": alpha > 1,
-    gamma > 0 and beta ≥ 1 (force once differentiable); "pbd": alpha, beta, gamma > 0 (energy once differentiable).
+    * The normal force is stiffness d^alpha n (2019, Equation 8).
+    * The force along the plane is -friction (beta + 1) x |x|^(beta - 1) d^(gamma + 1). For the same effect at another
+      time step, friction must be proportional to 1/dt.
+
+    Raises:
+        ContactError: Parameters are outside the lemmas. All models need stiffness > 0 and friction ≥ 0. "pbfd"
+            needs alpha > 1, gamma > 0 and beta ≥ 1, so that the force is differentiable. "pbd" needs alpha, beta, gamma
+            > 0, so that the energy is.
+
+    References:
+        Pan & Manocha, 2018 and 2019.
     """
 
     points: Sequence[Point]
+    """Points that may touch."""
     planes: Sequence[Plane] = (Plane(),)
+    """Planes that they may touch."""
     stiffness: float = 1e4
+    """C⊥ of the papers, in N/m^alpha."""
     friction: float = 1e5
+    """C∥ of the papers. The robot's variable parameter "ground.friction" replaces it."""
     alpha: float = 2.0
+    """Exponent of the depth in the normal force."""
     beta: float = 1.0
+    """Exponent of the displacement in the friction."""
     gamma: float = 1.0
+    """Exponent of the depth in the friction."""
     model: Literal["pbfd", "pbd"] = "pbfd"
+    """"pbfd": the two forces (2019, Equation 13). "pbd": the forces of the energy friction |x|^(beta + 1) d^(gamma +
+    1), which push sliding points out of the plane (2019, Equation 11).
+    """
 
     least_beta: ClassVar[tuple[float, bool]] = (1.0, True)
-    """The least beta of "pbfd", and whether it may be that."""
+    """Lower bound of beta for "pbfd", and whether beta may equal it."""
 
     def __post_init__(self) -> None:
         if self.model not in ("pbfd", "pbd"):
@@ -172,16 +191,25 @@ class Contact(Force):
     def of_velocities(
         cls, points: Sequence[Point], planes: Sequence[Plane], *, normal: float, tangential: float, dt: float
     ) -> Contact:
-        """Equation 9 of the paper of 2018, D₁ d² + D₂ d² |x/dt|², as the "pbd" law that it is: alpha, beta, gamma = 1,
-        stiffness 2 D₁ (normal, N/m) and friction D₂/dt² (tangential: D₂ in N s²/m³). Raises ContactError: dt."""
+        """Return the contact of Equation 9 of the paper of 2018, D₁ d² + D₂ d² |x/dt|², as a "pbd" law.
+
+        Args:
+            points: Points that may touch.
+            planes: Planes that they may touch.
+            normal: D₁ in N/m; the stiffness is 2 D₁.
+            tangential: D₂ in N s²/m³; the friction is D₂/dt².
+            dt: Time step in s.
+
+        Raises:
+            ContactError: dt or another number is not accepted.
+        """
         step = number("dt is ", dt, ABOVE_ZERO, ContactError)
         stiffness = 2.0 * number("contact has normal ", normal, ABOVE_ZERO, ContactError)
         friction = number("contact has tangential ", tangential, AT_LEAST_ZERO, ContactError) / step**2
         return cls(points, planes, stiffness=stiffness, friction=friction, alpha=1.0, beta=1.0, model="pbd")
 
     def check(self, robot: Robot) -> None:
-        """Raises ContactError: a point on no link of the robot, or a law with powers that a graph has no operation
-        for."""
+        """Raise ContactError if a point is on no link of the robot, or a graph has no operation for an exponent."""
         check_points(robot, self.points, balls=True)
         for name in ("alpha", "beta", "gamma"):
             if getattr(self, name) > MAX_EXPONENT:
@@ -195,6 +223,7 @@ class Contact(Force):
             )
 
     def torque(self, now: Now) -> Array:
+        """Return the generalized force (nv,) of the contacts."""
         friction = now.tree.ground_friction(self.friction)
 
         def law(plane: Plane, place: Array, velocity: Array) -> Array:
@@ -203,9 +232,13 @@ class Contact(Force):
         return touching(now, self.points, self.planes, law)
 
     def force(self, plane: Plane, place: Array, moved: Array, friction: Scalar | None = None) -> Array:
-        """Return the force (3,) of a plane on a point at a place (3,) that a step has moved (3,).
+        """Return the force (3,) of a plane on a point.
 
-        friction: C∥ in place of the law's own.
+        Args:
+            plane: The plane.
+            place: Position of the point, (3,).
+            moved: Displacement of the point in the step, (3,).
+            friction: C∥ in place of the contact's own.
         """
         friction = self.friction if friction is None else friction
         n = array(list(plane.normal))
@@ -225,7 +258,14 @@ class Contact(Force):
 def touching(
     now: Now, points: Sequence[Point], planes: Sequence[Plane], law: Callable[[Plane, Array, Array], Array]
 ) -> Array:
-    """The generalized force (nv,) of a law on points: law(plane, place, velocity), all (3,) in the base frame."""
+    """Return the generalized force (nv,) of a contact law on points.
+
+    Args:
+        now: The state.
+        points: The points.
+        planes: The planes.
+        law: Force (3,) from a plane, a position (3,) and a velocity (3,), all in the base frame.
+    """
     wrenches = []
     for k, (i, point) in enumerate(zip(check_points(now.robot, points, balls=True), points, strict=True)):
         with scope(f"point{k}"):
@@ -243,7 +283,7 @@ def touching(
 
 
 def power(x: Scalar, exponent: float) -> Scalar:
-    """x to a whole number."""
+    """Return x to the power of a whole number."""
     result: Scalar = 1.0
     for _ in range(round(exponent)):
         result = result * x
@@ -251,8 +291,16 @@ def power(x: Scalar, exponent: float) -> Scalar:
 
 
 def corners(link: str, size: Vector3, center: Vector3 = (0.0, 0.0, 0.0)) -> list[Point]:
-    """Return the eight corners of a box of a link, or fewer where a size is 0. size, center: m, in the link's frame.
-    Raises ContactError: they are not three finite numbers each, or a size is negative."""
+    """Return the eight corners of a box on a link, or fewer if a size is 0.
+
+    Args:
+        link: Name of the link.
+        size: Size (3,) in m.
+        center: Center (3,) in the link's frame, in m.
+
+    Raises:
+        ContactError: They are not three finite numbers each, or a size is negative.
+    """
     size = vector3(numbers("box has size ", size, (3,), AT_LEAST_ZERO, ContactError))
     center = vector3(numbers("box has center ", center, (3,), FINITE, ContactError))
     sides = [(-0.5, 0.5) if length else (0.0,) for length in size]
@@ -269,8 +317,17 @@ MOST_POINTS = 1 << 16
 
 
 def along(link: str, begin: Vector3, end: Vector3, count: int) -> list[Point]:
-    """Return points on the line from begin to end in a link's frame, m, both ends among them. Raises ContactError: an
-    end is not three finite numbers, or count is not a whole number, 1 or more."""
+    """Return points on a line in a link's frame, including both ends.
+
+    Args:
+        link: Name of the link.
+        begin: First end (3,), in m.
+        end: Second end (3,), in m.
+        count: Number of points, 1 or more.
+
+    Raises:
+        ContactError: An end is not three finite numbers, or count is not accepted.
+    """
     check_count("count", count, MOST_POINTS, failure=ContactError)
     first = numbers("line has begin ", begin, (3,), FINITE, ContactError)
     last = numbers("line has end ", end, (3,), FINITE, ContactError)
@@ -279,11 +336,19 @@ def along(link: str, begin: Vector3, end: Vector3, count: int) -> list[Point]:
 
 @explained
 def contact_points(shapes: Sequence[Shape], around: int = 8) -> list[Point]:
-    """Points of shapes (`robot.shapes.collision_shapes`) that may touch a plane: a box's corners, a ball for a sphere
-    and for each end of a capsule, and this many points around each rim of a cylinder, 3 or more, the first along its x.
-    Exact but for a cylinder on its side, which touches at one of these points or between two of them.
+    """Return the points of shapes that may touch a plane.
 
-    Raises ContactError: `around` is below 3."""
+    These are a box's corners, a ball for a sphere and for each end of a capsule, and points around each rim of a
+    cylinder, the first along its x axis. They are exact except for a cylinder on its side, which touches at one of
+    these points or between two of them.
+
+    Args:
+        shapes: Shapes, such as `robot.shapes.collision_shapes` returns.
+        around: Number of points around a rim, 3 or more.
+
+    Raises:
+        ContactError: `around` is below 3.
+    """
     check_count("around", around, MAX_AROUND, 3, ContactError)
     if not isinstance(shapes, Sequence):
         raise ContactError(f"shapes={shown(shapes)}; expected a sequence of shapes, such as collision_shapes gives")

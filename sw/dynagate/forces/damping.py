@@ -38,5 +38,6 @@ class Damping(Force):
         per_dof("damping", robot, self.coefficient)
 
     def torque(self, now: Now) -> Array:
+        """Return the generalized force (nv,) of the damping."""
         coefficients = per_dof("damping", now.robot, self.coefficient)
         return array([-(rate * c) if c else 0.0 for rate, c in zip(now.qd, coefficients, strict=True)])

@@ -55,15 +55,18 @@ class Drag(Force):
             raise DragError(f"drag has direction {shown(self.direction)}; expected a unit vector")
 
     def check(self, robot: Robot) -> None:
-        """Raise RobotError if the mass distribution of a link is an input: the drag has its numbers as constants."""
+        """Raise RobotError if the mass distribution of a link is an input, since the drag has its numbers as
+        constants.
+        """
         check_constant(robot, "Drag", (INERTIAL, MASS, COM, INERTIA))
 
     def matrix(self) -> Floats:
-        """N s/m for each m³ (3, 3), in the link's frame."""
+        """Return the drag (3, 3) in N s/m for each m³, in the link's frame."""
         line = np.outer(self.direction, self.direction)
         return self.viscosity[0] * line + self.viscosity[1] * (np.eye(3) - line)
 
     def torque(self, now: Now) -> Array:
+        """Return the generalized force (nv,) of the drag."""
         wrenches = []
         for i, link in enumerate(now.tree.source.links):
             if link.mass == 0.0:
@@ -81,7 +84,9 @@ class Drag(Force):
         return now.pushed(wrenches)
 
     def _turning(self, second: Floats, mass: float, com: Floats) -> Floats:
-        """K (3, 3), N m s: the moment about the center of mass is -K ω, in the link's frame. K = ∫ [r]×ᵀ D [r]× dV."""
+        """Return K (3, 3), N m s, in the link's frame: the moment about the center of mass is -K ω, K = ∫ [r]×ᵀ D [r]×
+        dV.
+        """
         moments, axes = np.linalg.eigh((second - mass * np.outer(com, com)) / self.density)
         crosses = (skew(axis).astype(np.float64) for axis in axes.T)
         total: Floats = sum(max(m, 0.0) * x.T @ self.matrix() @ x for m, x in zip(moments, crosses, strict=True))

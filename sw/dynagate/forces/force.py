@@ -1,7 +1,7 @@
 """Forces: functions from a robot's state, over any scalar, to a generalized force.
 
-A force does not depend on a method or a device. It is traced into the graphs of the method that steps the robot, so it
-runs on the same executors and has the same derivatives.
+A force does not depend on an integrator or a device. It is traced into the graphs of the step, so it runs on the same
+executors and has the same derivatives.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ Scalars = Sequence[Scalar] | Array
 
 @explained
 class Force(ABC):
-    """A force on a robot. A class of its own is a frozen dataclass of its parameters.
-
-    once: a motion has at most one of this class. after_steps: the force acts by `after_step`, not by a torque.
+    """A force on a robot. A force of your own is a frozen dataclass of its parameters that derives from
+    this class.
     """
 
     once: ClassVar[bool] = False
+    """Whether a motion may have only one force of this class."""
     after_steps: ClassVar[bool] = False
+    """Whether the force acts by `after_step` instead of a torque."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -49,11 +50,11 @@ class Force(ABC):
         return type(self).__name__
 
     def check(self, robot: Robot) -> None:  # noqa: B027  # most forces have a meaning for every robot
-        """Raises ValueError: the force has no meaning for this robot."""
+        """Raise an error if the force is not defined for this robot."""
 
     @abstractmethod
     def torque(self, now: Now) -> Array:
-        """The generalized force (nv,), N m or N, at a robot's state."""
+        """Return the generalized force (nv,), N m or N, at a robot's state."""
 
     def after_step(self, robot: Robot, q: Array, qd: Array) -> tuple[Array, Array]:
         """Return the state, q (nq,) and qd (nv,), that replaces the state at the end of a step."""
@@ -73,11 +74,16 @@ class Wrench(NamedTuple):
 
 
 class Now:
-    """The state that forces act at, over any scalar.
+    """The state at which forces act, over any scalar.
 
-    robot: with its couplings. q (nq,), rad, m and unit quaternions; qd (nv,), rad/s or m/s; dt: s, the step that the
-    force acts in. inputs: (nv,) by name, the inputs of forces. parameters: of the robot's variable parameters, by
-    input; None for the robot's own numbers. tree: with links where the robot has them, each joint free.
+    Attributes:
+        robot: The robot, with its mimic joints.
+        q: Configuration (nq,), in rad, m and unit quaternions.
+        qd: Velocity (nv,), in rad/s or m/s.
+        dt: The time step in which the force acts, in s.
+        inputs: Inputs of forces by name, (nv,) each.
+        parameters: Values of the robot's variable parameters by input; None for the robot's own numbers.
+        tree: The tree of links as in the robot's file, in which mimic joints are independent.
     """
 
     def __init__(
@@ -107,7 +113,7 @@ class Now:
         return rates
 
     def of_joints(self, torques: Sequence[Scalar]) -> Array:
-        """The generalized force (nv,) of torques at all joints, those that mimic others among them."""
+        """Return the generalized force (nv,) of torques at all joints, including mimic joints."""
         return array(list(self._mimic.torques(torques)))
 
     @cached_property
@@ -117,7 +123,7 @@ class Now:
 
     @cached_property
     def motions(self) -> list[SpatialMotion]:
-        """The velocity of every link, of the point at the base's origin, in base axes: rad/s and m/s."""
+        """The velocity of each link at the base's origin, in base axes, in rad/s and m/s."""
         tree, motions = self.tree, list[SpatialMotion]()
         for i in tree.links:
             with scope("moving", f"link{i}"):
@@ -137,7 +143,7 @@ class Now:
         return self.motions[i].linear + cross(self.motions[i].angular, place)
 
     def pushed(self, wrenches: Iterable[tuple[int, Wrench]]) -> Array:
-        """The generalized force (nv,) of wrenches on links."""
+        """Return the generalized force (nv,) of wrenches on links."""
         tree = self.tree
         own = [SpatialForce(zeros(3), zeros(3)) for _ in tree.links]
         for i, wrench in wrenches:
@@ -147,7 +153,7 @@ class Now:
 
 
 def _times(vector: Array, rate: Scalar) -> Array:
-    """A vector times a scalar, which may carry derivatives where the vector's entries are numbers."""
+    """Return a vector times a scalar, which may carry derivatives if the vector's entries are numbers."""
     return array([rate * x for x in vector])
 
 
@@ -169,7 +175,15 @@ class Forces:
         inputs: Mapping[str, Array] | Mapping[str, Scalars],
         parameters: Mapping[str, Array] | None = None,
     ) -> Array:
-        """The sum (nv,), N m or N, at a state, as `Now` has it."""
+        """Return the sum of the forces (nv,), N m or N, at a state.
+
+        Args:
+            q: Configuration (nq,).
+            qd: Velocity (nv,).
+            dt: Time step in s.
+            inputs: Inputs of forces by name, (nv,) each.
+            parameters: Values of variable parameters by input; None for the robot's own numbers.
+        """
         now, total = Now(self.robot, q, qd, dt, inputs, parameters), zeros(self.robot.nv)
         for k, force in enumerate(self.forces):
             with scope("forces", f"{force.name}{k}"):
@@ -192,7 +206,7 @@ def _torque_of(force: Force, now: Now) -> Array:
 
 
 FOREIGN = (bool, np.bool_, complex, str, bytes, list, tuple)
-"""Classes of entries that are not scalars of torques, though Python multiplies them."""
+"""Classes of entries that are not accepted as scalars of torques, although Python can multiply them."""
 
 
 def check_forces(forces: object) -> tuple[Force, ...]:

@@ -1,4 +1,4 @@
-"""Coulomb friction of joints as a force: the law of `dynamics.friction`."""
+"""Coulomb friction of joints as a force, by the law of `dynamics.friction`."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ class Friction(Force):
             )
 
     def torque(self, now: Now) -> Array:
+        """Return the generalized force (nv,) of the friction."""
         friction = friction_of(now.robot, self.force, self.speed)
         if friction is None:
             return zeros(now.robot.nv)

@@ -1,4 +1,4 @@
-"""Joint limits as a force: a spring and a damper beyond them."""
+"""Joint limits as a force: a spring and a damper beyond each limit."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class Limits(Force):
         check_numbers(self, "limits", stiffness=ABOVE_ZERO, dissipation=AT_LEAST_ZERO)
 
     def torque(self, now: Now) -> Array:
+        """Return the generalized force (nv,) of the springs."""
         result = zeros(now.robot.nv)
         for joint, iq, iv in now.robot.moving():
             for limit, sign in zip(now.robot.reach(joint), (-1.0, 1.0), strict=True):
@@ -46,7 +47,7 @@ class Limits(Force):
         return result
 
     def _push(self, depth: Scalar, rate: Scalar) -> Scalar:
-        """Back into the range, of a depth beyond a limit and its rate."""
+        """Return the force back into the range, from the depth beyond a limit and its rate."""
         harder = rate * self.dissipation + 1.0
         inward = select(harder, harder, 0.0)
         return select(depth, depth * self.stiffness, 0.0) * inward

@@ -1,4 +1,4 @@
-"""The forces that the package has, by name, and the text that names one."""
+"""The table of the package's forces by name, and the conversion of forces from and to text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORCES: dict[str, type[Force]] = {
 """Forces by name."""
 
 PARTS: dict[str, type[object]] = {"Point": Point, "Plane": Plane}
-"""Classes of the parameters of forces."""
+"""Classes of objects in the parameters of forces, by name."""
 
 
 def of_text(force: Force | str) -> Force:
@@ -93,14 +93,16 @@ def joint_friction(robot: Robot, forces: object, function: FunctionRow | None = 
 
 
 def acting_friction(robot: Robot, forces: object, function: FunctionRow | None = None) -> tuple[Force, ...]:
-    """Return the friction among forces if it acts on a joint, else nothing. Arguments are those of `joint_friction`."""
+    """Return the friction among forces if it acts on a joint, else (). The arguments are those of
+    `joint_friction`.
+    """
     if joint_friction(robot, forces, function) is None:
         return ()
     return tuple(force for force in all_of_text(forces) if isinstance(force, Friction))
 
 
 def warn_of_forces(robot: Robot, forces: Sequence[Force | str]) -> None:
-    """Issue a RobotWarning if the friction of the robot's file is among forces and the file has none.
+    """Issue a RobotWarning if `forces` requests the friction of the robot's file and the file has none.
 
     Raises:
         ArgumentError: The robot has another friction in every function (`Robot.with_friction`).

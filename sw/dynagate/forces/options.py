@@ -1,6 +1,6 @@
-"""Options of steps through time, and of the algorithms that compute functions.
+"""Options of time steps, and of the algorithms that compute functions.
 
-Entries that step a robot put their keywords into one of these objects, and pass the object on.
+Functions that step a robot collect their keywords in one of these objects and pass the object on.
 """
 
 from __future__ import annotations
@@ -22,34 +22,33 @@ from dynagate.forces.listed import all_as_text, all_of_text
 from dynagate.robot import Robot
 
 IMPLICIT_DAMPING = "Take joint damping at the velocity after each step, so that no step is too long for it."
-"""Help of the option for joint damping in a step."""
+"""Help text of the option for joint damping in a step."""
 
 
 @explained
 @dataclass(frozen=True)
 class StepOptions:
-    """Options of a step of a robot through time.
+    """Options of a time step of a robot.
 
-    dt: seconds; None for an input `dt` () of each step. integrator: the name of an explicit integrator; None for
-    "semi_implicit_euler". form: the algorithm of forward dynamics. forces: of `dynagate.forces`, or their texts;
-    friction and stops are among them. Joint damping acts in any case. constrained: constrained forward dynamics, with
-    the input `active` (constraints,). implicit_damping: take joint damping at the velocity after the step
-    (`dynamics.steps.damping`).
+    Joint damping always acts.
 
     Raises:
-        ArgumentError: An option is out of range, there is no such integrator, or two options do not fit.
+        ArgumentError: An option is out of range, the integrator is unknown, or two options exclude each other.
         ArgumentTypeError: An option has another type.
     """
 
     dt: float | None = option("Step by this time.  [default: 0.001]", None, unit="SECONDS")
+    """Time step in s; None for an input `dt` () of each step."""
     integrator: str | None = option(
         "Step by this integrator. The last two solve an equation in each step of a rollout and need --units. They have "
         "options: 'position_based(order=3)'.  [default: semi_implicit_euler]",
         None,
     )
+    """Name of an explicit integrator; None for "semi_implicit_euler"."""
     form: str | None = option(
         "Use this algorithm; `dynagate info` lists them.  [default: the first]", None, unit="FORM"
     )
+    """Algorithm of forward dynamics; None for the first."""
     forces: Sequence[Any] = option(
         "Apply this force (repeatable): friction or 'Friction(0.3)', and in a rollout stops, "
         "'Limits(stiffness=100.0)' and others.",
@@ -57,8 +56,11 @@ class StepOptions:
         name="--force",
         unit="FORCE",
     )
+    """Forces of `dynagate.forces`, including friction and stops, or their texts."""
     constrained: bool = False
+    """Whether to use constrained forward dynamics, with the input `active` (constraints,)."""
     implicit_damping: bool = option(IMPLICIT_DAMPING, False)
+    """Whether joint damping is taken at the velocity after the step (`dynamics.steps.damping`)."""
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)
@@ -97,8 +99,7 @@ class StepOptions:
 @explained
 @dataclass(frozen=True)
 class AlgorithmOptions(StepOptions):
-    """Options of a function's algorithm. A function in one of its forms takes some of them (`Function.options`). Raises
-    ValueError naming one that none takes.
+    """Options of a function's algorithm.
 
     form: the algorithm's name, as `dynagate info` lists them; None is the function's first.
     frame: where the closed-form gradients express vectors: "base", "middle", "sparsest", "fewest", "accurate", a link's
@@ -123,22 +124,34 @@ class AlgorithmOptions(StepOptions):
     frame: Frame | None = option(
         "Express the gradients in this frame, by its name or by a link's index.", None, unit="FRAME"
     )
+    """Frame in which the closed-form gradients express vectors: "base", "middle", "sparsest", "fewest", "accurate", the
+    index of a link, or a map from the first link of each chain to the index of a link; None for "sparsest".
+    """
     mass: str | None = option(
         "Express the mass matrix of the gradients in these frames.", None, choices=("body", "shared")
     )
+    """Frames of the mass matrix in the gradients: "body" or "shared"; None for "body"."""
     prefix: bool = option("Use prefix products and sums in gradients: fewer levels, more operations.", False)
+    """Whether the gradients use prefix products and sums, with fewer levels and more operations."""
     external_forces: bool = False
+    """Whether forces on the links are the last input, f_ext (links, 6), in N m and N."""
     outputs: Sequence[str] | None = option(
         "Compute only these outputs.  [default: all]", None, unit="OUTPUT,OUTPUT,..."
     )
+    """Names of the outputs to compute; None for all. Operations for other outputs are omitted."""
     linearize: bool = option("Also return ∂x⁺/∂x and ∂x⁺/∂τ of each step of a rollout.", False)
+    """Whether a rollout's steps also return ∂x⁺/∂x and ∂x⁺/∂τ."""
     variable_dt: bool = option("Make the time step of a rollout an input, at most --dt.", False)
+    """Whether dt is an input of each step; the option dt is then the largest time step."""
     tolerance: float | None = option(
         "End the search of a variational or position-based step at this residual."
         "  [default: the smallest that the word allows]",
         None,
         unit="NUMBER",
     )
+    """Residual at which a step of "variational" or "position_based" is solved; None for the smallest that the word
+    allows.
+    """
 
     def _check(self) -> None:
         """Raise an error if an option has another type or range. What fits together is for the function to check."""
@@ -154,7 +167,7 @@ class AlgorithmOptions(StepOptions):
         return cls(**{name: _from_json(value) for name, value in options.items()})
 
     def step(self, **changes: Any) -> StepOptions:
-        """Return the options of the step, whose dt is None if it is an input. changes: options of another value."""
+        """Return the options of the step, with some of them changed. Its dt is None if the time step is an input."""
         dt = DEFAULT_STEP if self.dt is None else self.dt
         return StepOptions(**self.of_step(**{"dt": None if self.variable_dt else dt, **changes}))
 
@@ -163,7 +176,7 @@ class AlgorithmOptions(StepOptions):
         return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults, by name, for a record: forces are texts."""
+        """Return the options that differ from their defaults, by name, for a record. Forces are texts."""
         texts = {"forces": all_as_text(self.forces)} if self.forces else {}
         return {**self.changed(), **texts}
 

@@ -1,4 +1,4 @@
-"""Servos: springs and dampers that pull joints to a target."""
+"""Servos: springs and dampers that pull joints towards a target."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class ServoError(Error, ValueError):
 
 
 IGNORED = "; those of floating and ball joints are ignored"
-"""End of an error for the count of numbers of a target, for a robot with such joints."""
+"""End of an error about the length of a target, for a robot with joints that a servo ignores."""
 
 
 def has_ignored(robot: Robot) -> bool:
-    """Return whether a robot has joints whose targets are ignored: those of other than one degree of freedom."""
+    """Return whether a robot has joints that a servo ignores: those with more than one degree of freedom."""
     return any(joint.nv > 1 for joint, _, _ in robot.moving())
 
 
@@ -65,8 +65,11 @@ class Servo(Force):
         return ("target",) if self.target is None else ()
 
     def held(self, robot: Robot) -> set[str]:
-        """Names of the joints that it holds. Raises ServoError: one that the robot has not, or that has other than one
-        degree of freedom of its own."""
+        """Return the names of the joints that the servo holds.
+
+        Raises:
+            ServoError: The robot does not have a joint, or it does not have exactly one degree of freedom.
+        """
         able = {joint.name for joint, _, _ in robot.moving() if joint.nv == 1}
         for name in self.joints or ():
             if name not in able:
@@ -77,6 +80,7 @@ class Servo(Force):
         return able if self.joints is None else set(self.joints)
 
     def check(self, robot: Robot) -> None:
+        """Raise ServoError if the joints or the target do not fit the robot."""
         self.held(robot)
         if self.target is not None and len(self.target) != robot.nv:
             raise ServoError(
@@ -85,6 +89,7 @@ class Servo(Force):
             )
 
     def torque(self, now: Now) -> Array:
+        """Return the generalized force (nv,) of the servo."""
         held, result = self.held(now.robot), zeros(now.robot.nv)
         target = now.inputs["target"] if self.target is None else self.target
         for joint, iq, iv in now.robot.moving():

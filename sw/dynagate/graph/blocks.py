@@ -45,8 +45,8 @@ def in_blocks(loop: Loop, constants: Mapping[str, float] | None = None) -> Block
         The loop in blocks.
 
     Raises:
-        ArgumentError: The loop has a scan, runs backwards, keeps only some iterations, or has an inner loop with values
-            per iteration.
+        ArgumentError: The loop has a scan, runs backwards, keeps only some iterations, or has an inner loop with
+            values per iteration.
     """
     for name, wrong in (("backwards", loop.backwards), ("every", loop.every > 1)):
         if wrong:

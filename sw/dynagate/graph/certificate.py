@@ -1,8 +1,8 @@
 """Add a bound of each result's error to forward dynamics: the output `certificate`.
 
 At a computed q̈ the residual torques are r = ID(q, q̇, q̈) - τ. The error of q̈ is M⁻¹ r, whatever computed it and
-however it was rounded. With weights w that bound M⁻¹ in an operating region (`fixedpoint.proof.mass_bound`),
-|M⁻¹ r| <= |w r|. The certificate is therefore the length of w r, plus an offset for the rounding errors of r.
+however it was rounded. With weights w that bound M⁻¹ in an operating region (`fixedpoint.proof.mass_bound`), |M⁻¹ r| <=
+|w r|. The certificate is therefore the length of w r, plus an offset for the rounding errors of r.
 
 No square root is needed: |(a, b)| <= max(|a|, |b|) + (√2 - 1) min(|a|, |b|). The two sides are equal if one number is
 zero or both are equal.

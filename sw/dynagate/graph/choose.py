@@ -65,8 +65,8 @@ def fewest_operations(robot: Robot, trace: Tracer) -> dict[int, int]:
 def most_accurate(robot: Robot, trace: Tracer) -> dict[int, int]:
     """Return the frames in which the gradient of forward dynamics has the smallest error in float32.
 
-    The error is the relative L2 error of the worse block, for a given M⁻¹, over states of any position, speeds up to
-    2 rad/s and accelerations up to 10 rad/s². The best frame in float32 is also the best in fixed point.
+    The error is the relative L2 error of the worse block, for a given M⁻¹, over states of any position, speeds up to 2
+    rad/s and accelerations up to 10 rad/s². The best frame in float32 is also the best in fixed point.
 
     Args:
         robot: The robot.

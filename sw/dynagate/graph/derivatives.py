@@ -114,10 +114,9 @@ class Derivative:
     """The derivatives of a graph's outputs with respect to the directions of its inputs.
 
     The directions of a configuration (nq,) are the velocities (nv,) of `configuration.integrate`. The directions of
-    another
-    input are its entries; the two equal entries of a symmetric matrix are one direction. A unit quaternion in a
-    variable
-    parameter has its four numbers as directions, and only their part orthogonal to the quaternion has an effect.
+    another input are its entries; the two equal entries of a symmetric matrix are one direction. A unit quaternion in a
+    variable parameter has its four numbers as directions, and only their part orthogonal to the quaternion has an
+    effect.
 
     Args:
         graph: The graph.
@@ -354,8 +353,8 @@ def _positions(bits: int) -> Iterator[int]:
 FREE = frozenset(("add", "sub", "add_const", "neg"))
 """Operations with partial derivatives 1 or -1, which a sweep passes without a multiplication."""
 WORTH = 0.6
-"""Reverse sweeps are chosen if they take at most this share of the operations of forward sweeps.
-Both are counted before equal operations are shared, and forward sweeps share more of them.
+"""Reverse sweeps are chosen if they take at most this share of the operations of forward sweeps. Both are counted
+before equal operations are shared, and forward sweeps share more of them.
 """
 
 
@@ -428,8 +427,7 @@ def vjp(
     """Return the graph of the vector-Jacobian product λᵀ ∂outputs/∂inputs, by one reverse sweep.
 
     Its inputs are those of the graph and `lam_<output>` in the output's shape. Its outputs are the chosen outputs of
-    the
-    graph and `vjp_<input>`, in the shape of the input's directions: (nv,) for a configuration (see `Derivative`).
+    the graph and `vjp_<input>`, in the shape of the input's directions: (nv,) for a configuration (see `Derivative`).
 
     Args:
         graph: The graph.
@@ -463,8 +461,7 @@ def jvp(
     """Return the graph of the Jacobian-vector product ∂outputs/∂inputs · δ, by one forward sweep.
 
     Its inputs are those of the graph and `delta_<input>`, in the shape of the input's directions: (nv,) for a
-    configuration
-    (see `Derivative`). Its outputs are the chosen outputs of the graph and `jvp_<output>`.
+    configuration (see `Derivative`). Its outputs are the chosen outputs of the graph and `jvp_<output>`.
 
     Args:
         graph: The graph.

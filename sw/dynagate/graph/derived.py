@@ -1,9 +1,8 @@
 """Functions that are derived from the graphs of other functions by differentiation.
 
-Forward dynamics is differentiated through M q̈ = τ - ID(q, q̇, 0) at its solution: with μ = M⁻¹ λ,
-λᵀ ∂q̈ = μᵀ (∂τ - ∂ID(q, q̇, q̈)). One reverse sweep over inverse dynamics therefore gives all derivatives, and M⁻¹ is
-not
-computed (Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", 2018, eq. 3).
+Forward dynamics is differentiated through M q̈ = τ - ID(q, q̇, 0) at its solution: with μ = M⁻¹ λ, λᵀ ∂q̈ = μᵀ (∂τ -
+∂ID(q, q̇, q̈)). One reverse sweep over inverse dynamics therefore gives all derivatives, and M⁻¹ is not computed
+(Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", 2018, eq. 3).
 
 Constrained forward dynamics is differentiated in the same way: q̈ and λ solve linear equations, whose residual at the
 solution is inverse dynamics with the constraint forces.

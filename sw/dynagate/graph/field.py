@@ -27,8 +27,8 @@ POINTS = 2
 LARGEST_DEGREE = 2**256
 """Largest bound on the degree of a numerator or denominator: the probability of a wrong equality is below 2**-126."""
 SURE = 2**96
-"""Margin for recognizing a rational number n / d from its residue: |n| d < PRIME / SURE.
-A random residue is mistaken for such a number with a probability of about 1 / SURE.
+"""Margin for recognizing a rational number n / d from its residue: |n| d < PRIME / SURE. A random residue is mistaken
+for such a number with a probability of about 1 / SURE.
 """
 
 _BYTES = (PRIME.bit_length() + 7) // 8
@@ -158,8 +158,7 @@ def rational(element: Element) -> Fraction | None:
     """Return the rational constant that an element equals.
 
     It is the rational number with the smallest numerator and denominator that has the residue. The result is None if
-    the
-    element depends on inputs, or if no such number is small enough to be certain.
+    the element depends on inputs, or if no such number is small enough to be certain.
     """
     first, second = element.points
     return _rational(first) if first == second else None

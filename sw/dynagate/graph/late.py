@@ -1,8 +1,8 @@
 """Shorten the longest path of a graph: in sums, add the terms that are ready early first and the latest term last.
 
 `passes.balance_sums` orders the terms of a sum but keeps every partial sum that has another reader. On a datapath the
-longest path matters more than a few adders: a + (b + x), where x is ready late and b + x has other readers, becomes
-(a + b) + x.
+longest path matters more than a few adders: a + (b + x), where x is ready late and b + x has other readers, becomes (a
++ b) + x.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Loops: programs whose steps are repeated, such as the time steps of a rollout. They run on every backend.
 
-An iteration computes the steps of the body in order. A carried value becomes an input of the next iteration.
-`EVALUATE` has a function for each kind of step that computes it in float64.
+An iteration computes the steps of the body in order. A carried value becomes an input of the next iteration. `EVALUATE`
+has a function for each kind of step that computes it in float64.
 """
 
 from __future__ import annotations
@@ -55,8 +55,7 @@ class Loop(Program):
 
     A loop in the body is a scope of its own: its inputs keep their values outside, and only its declared outputs are
     visible there. Its per-iteration inputs and kept outputs are values (iterations, *shape) of the scope around it, so
-    it
-    must state a number of iterations.
+    it must state a number of iterations.
 
     Raises:
         GraphError: The loop is not well formed.
@@ -238,8 +237,7 @@ def evaluate_loop(
         inputs: Name -> array (batch, *shape), or (batch, iterations, *shape) for per-iteration inputs.
         of_graph: Evaluates the graphs of the loop.
         reuse: Whether a loop with a tolerance reuses the outputs of a step whose inputs did not change since the
-            previous
-            iteration.
+            previous iteration.
 
     Returns:
         Output name -> array.
@@ -293,8 +291,7 @@ def evaluate_iteration(
         values: Inputs of the iteration by name, (batch, *shape).
         of_graph: Evaluates the graphs of the loop.
         kept: Inputs and outputs of the steps in the previous iteration, which this call updates; None to compute
-            every
-            step.
+            every step.
 
     Returns:
         All values of the iteration by name.

@@ -20,8 +20,7 @@ def packed(graph: Graph) -> tuple[Graph, Packing]:
 
     Returns:
         The graph, whose outputs are vectors of distinct entries in row-major order of their first occurrence, and for
-        each
-        output an array of its full shape with positions in that vector, ZERO for entries that are always zero.
+        each output an array of its full shape with positions in that vector, ZERO for entries that are always zero.
     """
     ports, packing = [], {}
     for port in graph.outputs:

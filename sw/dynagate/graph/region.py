@@ -224,33 +224,26 @@ class Region:
         """Draw inputs of a function.
 
         Either qdd or tau is drawn and the other follows from it in float64, as minv does from q. Entries of the weights
-        λ and
-        directions δ of derivatives are from -1 to 1. Each constraint is active or not at random. A function with the
-        input
-        `active` gets states that the constraints allow: loops are closed, frames of active constraints move with 0.05
-        of their
-        velocities, forces are determined, and undriven joints have no torque if forces can carry the robot instead
-        (`graph.stance`). Several functions together alternate, sample by sample.
+        λ and directions δ of derivatives are from -1 to 1. Each constraint is active or not at random. A function with
+        the input `active` gets states that the constraints allow: loops are closed, frames of active constraints move
+        with 0.05 of their velocities, forces are determined, and undriven joints have no torque if forces can carry the
+        robot instead (`graph.stance`). Several functions together alternate, sample by sample.
 
         Args:
             name: Name of the function.
             count: Number of samples.
             seed: Seed of the generator; equal seeds give equal samples.
             kind: "uniform": in the region. "limits": one third with every joint at a limit of its position, one
-                third with
-                speeds and accelerations at their limits, one third with one joint at its limits. "rest": speeds,
-                accelerations and external forces up to REST of their limits; in a region with torques, torques that
-                cause
-                up to REST · DEFAULT_ACCELERATION.
+                third with speeds and accelerations at their limits, one third with one joint at its limits. "rest":
+                speeds, accelerations and external forces up to REST of their limits; in a region with torques, torques
+                that cause up to REST · DEFAULT_ACCELERATION.
             external_forces: Whether f_ext is an input.
             forces: Forces as in `AlgorithmOptions`. Torques overcome the friction among them, and every second
-                state near
-                rest has speeds of up to SLOW times the friction's speed.
+                state near rest has speeds of up to SLOW times the friction's speed.
 
         Returns:
             Input name -> array (count, *shape), in rad, m, s and N. Quaternions take all directions. Variable
-            parameters of
-            the robot are inputs too.
+            parameters of the robot are inputs too.
 
         Raises:
             ArgumentError: count is less than 1, seed is negative, or the kind or the function is unknown.

@@ -1,8 +1,7 @@
 """Scans: a loop over the links of a tree whose body is a graph. Long chains and humanoids use it on every backend.
 
     down:  for each link, the root first:   passing[i], results[i] = body(table[i], values[i], passing[parent])
-    up:    for each link, leaves first:     passing[i], results[i] = body(table[i], values[i], sum of the
-        children's)
+    up:    for each link, leaves first:     passing[i], results[i] = body(table[i], values[i], sum of the children's)
 
 Each kind of link has its own body: one for each joint type, for the root and for the leaves, which receive nothing.
 Scans, graphs and loops can be steps of one program (`graph.loop`).

@@ -171,8 +171,7 @@ def grouped(steps: Sequence[_Value], results: Sequence[_Value]) -> list[tuple[st
     """Group the steps into scans, each with its direction.
 
     The number of scans is the smallest possible, and each step is as late as its readers allow, so that few values are
-    kept
-    between scans. Steps of single links come first.
+    kept between scans. Steps of single links come first.
 
     Args:
         steps: The steps.

@@ -57,9 +57,8 @@ def trace(
         options: `AlgorithmOptions`, in place of the keywords of the same names.
         form: Algorithm of the function, as in `AlgorithmOptions`.
         frame: Name of the frame, for a function of a frame. For the gradients, a frame of
-            `dynamics.recursions.poses`,
-            "fewest" for the frame of each chain that takes the fewest operations, or "accurate" for the frame with the
-            smallest error in float32.
+            `dynamics.recursions.poses`, "fewest" for the frame of each chain that takes the fewest operations, or
+            "accurate" for the frame with the smallest error in float32.
         mass: As in `AlgorithmOptions`.
         prefix: As in `AlgorithmOptions`.
         external_forces: As in `AlgorithmOptions`.
@@ -76,8 +75,8 @@ def trace(
 
     Raises:
         TypeError: robot is not a robot.
-        ArgumentError: The function is unknown, does not take an option, lacks an output, or has numbers that are too
-            large for float64.
+        ArgumentError: The function is unknown, does not take an option, lacks an output, or has numbers that are
+            too large for float64.
         RobotError: M is needed and is singular.
 
     Warns:

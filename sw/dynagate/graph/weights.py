@@ -2,8 +2,8 @@
 
 Each kind of step has a row in `VJP`: the step in the form that the sweep needs, and the steps of the sweep. A loop also
 keeps the values that its iterations carry; its sweep is a loop in the other direction, which recomputes an iteration
-and then differentiates it. A scan keeps the values that it passes on, and its sweep is a scan in the other direction.
-A loop with a tolerance has no sweep: its result solves equations, which `integrators.adjoint` differentiates.
+and then differentiates it. A scan keeps the values that it passes on, and its sweep is a scan in the other direction. A
+loop with a tolerance has no sweep: its result solves equations, which `integrators.adjoint` differentiates.
 """
 
 from __future__ import annotations

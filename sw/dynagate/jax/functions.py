@@ -30,11 +30,9 @@ class Function(FunctionFace):
     order.
 
     Leading axes broadcast as in numpy; a single state has none. The result is a named tuple of the function's outputs,
-    in
-    the dtype of the inputs. Quaternions in q are first scaled to length 1, so derivatives with respect to entries of q
-    are
-    those of q / |q|. Results that are not finite are NaN or infinite, and raise no error. In JAX's 32-bit mode, its
-    default, numpy's float64 arrays become float32.
+    in the dtype of the inputs. Quaternions in q are first scaled to length 1, so derivatives with respect to entries of
+    q are those of q / |q|. Results that are not finite are NaN or infinite, and raise no error. In JAX's 32-bit mode,
+    its default, numpy's float64 arrays become float32.
 
     Attributes:
         inputs: Names of the inputs.
@@ -43,8 +41,7 @@ class Function(FunctionFace):
 
     Raises:
         ArgumentTypeError: An input is missing, unknown, neither float32 nor float64, or of another dtype than the
-        inputs
-            before it.
+            inputs before it.
         ArgumentError: An input has another shape, or leading axes that do not broadcast.
     """
 

@@ -35,8 +35,7 @@ class InverseKinematicsFunction:
 
     It is differentiable once with respect to the targets, in forward and reverse mode. The derivative is the smallest
     motion of the joints that keeps reaching the targets; joints at a limit do not move. The derivatives with respect to
-    the
-    start, and of the error, are zero.
+    the start, and of the error, are zero.
 
     Raises:
         ArgumentError: A target or the start does not fit.

@@ -97,17 +97,13 @@ def rollout(
         steps: Number of steps.
         dt: Time step in s.
         backend: "compiled": C, or CUDA on an NVIDIA GPU. "cpu": C. "numpy": float64. "fixed": the integers of a
-            chip that
-            keeps the states. "sim": the simulation of this chip. The gradient of the last two is the floating-point
-            reverse
-            sweep through the states that they computed.
+            chip that keeps the states. "sim": the simulation of this chip. The gradient of the last two is the
+            floating-point reverse sweep through the states that they computed.
         dtype: Number type of all arrays; None for float64, or for float32 if JAX is in its 32-bit mode.
         outputs: Names of additional results. "diverged" (*leading,) is the index of the first state that is not
-            finite, -1
-            if all are. Rollouts that solve equations have "converged" (*leading, steps). Rollouts with rigid contact
-            have
-            "impulse" (*leading, steps, pairs, 3) and "lift" (*leading, steps, pairs), in N s, as `dynagate.Rollout` has
-            them; gradients pass through both.
+            finite, -1 if all are. Rollouts that solve equations have "converged" (*leading, steps). Rollouts with rigid
+            contact have "impulse" (*leading, steps, pairs, 3) and "lift" (*leading, steps, pairs), in N s, as
+            `dynagate.Rollout` has them; gradients pass through both.
         options: integrator, form, forces, constrained, contacts, feedback and others of `dynagate.Rollout`.
 
     Returns:

@@ -28,8 +28,8 @@ C_FLAGS = (
     "-shared",
 )
 NATIVE = ("-march=native", "-mcpu=native")
-"""Flags for this machine's processor, of which the first that the compiler accepts is used.
-Clang on ARM may accept only the second.
+"""Flags for this machine's processor, of which the first that the compiler accepts is used. Clang on ARM may accept
+only the second.
 """
 CARDS = (80, 89, 90)
 NVCC_FLAGS = (

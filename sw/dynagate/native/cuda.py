@@ -76,8 +76,7 @@ class Staged:
     """Number of entries of the output."""
     at: tuple[int, ...] | None
     """Position of each entry in a sample's row, `ZERO` for entries that are always zero and not stored; None if the row
-    has
-    the layout of the output.
+    has the layout of the output.
     """
     pitch: int
     """Numbers from the row of one sample to the next."""
@@ -114,13 +113,10 @@ def emit_cuda(graph: Graph, *, double: bool = False, packing: Packing | None = N
     """Generate a file with the mathematics of a sample, `NAME_sample`, and two kernels that run it for a batch.
 
     NAME(inputs..., outputs..., batch) takes arrays (batch, ...) in row-major order. It needs blocks of NAME_THREADS
-    threads
-    with NAME_SHARED bytes of dynamic shared memory. NAME_planes has the same arguments, with the batch as the last axis
-    of
-    the arrays: the threads of a warp access adjacent entries, and no shared memory is needed. It does not write entries
-    that are always zero. nvcc or NVRTC compile these as kernels. A C++ compiler compiles them as loops over the batch
-    with
-    the same arguments, so that their numbers can be checked without a GPU.
+    threads with NAME_SHARED bytes of dynamic shared memory. NAME_planes has the same arguments, with the batch as the
+    last axis of the arrays: the threads of a warp access adjacent entries, and no shared memory is needed. It does not
+    write entries that are always zero. nvcc or NVRTC compile these as kernels. A C++ compiler compiles them as loops
+    over the batch with the same arguments, so that their numbers can be checked without a GPU.
 
     Args:
         graph: The graph.

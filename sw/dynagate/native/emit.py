@@ -29,8 +29,7 @@ products.
 BLOCK = 6
 BLOCK_BYTES = 512 * 2**10
 """Largest number of vectors in a block that passes a segment together, and largest size of their values in bytes: half
-of
-a second-level cache.
+of a second-level cache.
 """
 
 CONTRACT = """\
@@ -55,8 +54,7 @@ def emit(graph: Graph, packing: Packing | None = None) -> CSource:
     """Generate the C files of a graph: header, segments, driver with its tables, and the files that all kernels share.
 
     The latest results without packing are cached, since a function that is opened in another dtype or layout has the
-    same
-    text.
+    same text.
 
     Args:
         graph: The graph.

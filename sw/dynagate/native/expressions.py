@@ -19,15 +19,13 @@ class NativeOp:
     """Typical cycles from operands to result, by which sums are arranged. Other processors are only slower."""
     infinity: Literal["stays", "nan", "lost", "hidden"] = "stays"
     """Result for infinite operands: infinite or NaN ("stays"), NaN ("nan"), possibly a number, such as 1 / infinity
-    ("lost"),
-    or possibly another operand ("hidden"). NaN stays NaN in all of these but "hidden".
+    ("lost"), or possibly another operand ("hidden"). NaN stays NaN in all of these but "hidden".
     """
     function: str = ""
     """Expression of the operands x, y and z for single numbers, if C has no operator."""
     in_order: int = 2
     """Assumed cycles on a small in-order processor: an instruction with a load or store. Division and root wait for
-    their
-    result, and a sine is a function of about forty instructions.
+    their result, and a sine is a function of about forty instructions.
     """
     single: str = ""
     """Function of math.h that computes it for a double."""

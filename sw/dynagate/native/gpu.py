@@ -137,8 +137,7 @@ class GpuProgram:
         """Compute a batch in host memory.
 
         The arrays go through pinned memory in chunks, so that copies and computation overlap. Outputs from
-        `new_outputs` in
-        rows are written by the GPU directly.
+        `new_outputs` in rows are written by the GPU directly.
 
         Args:
             inputs: Name -> array (batch, *shape).
@@ -188,13 +187,11 @@ class GpuProgram:
 
         Args:
             inputs: Name -> array (*leading, *shape) with the CUDA array interface or DLPack, in the program's dtype
-                and
-                layout.
+                and layout.
             outputs: Arrays to write; None for new ones, from PyTorch if the inputs are, else from CuPy.
             stream: A cudaStream_t as a number, on which the inputs are ready. It may be capturing a CUDA graph if
-                outputs
-                are passed. If the interface of an array names another stream, the launch waits until that stream is
-                done.
+                outputs are passed. If the interface of an array names another stream, the launch waits until that
+                stream is done.
 
         Returns:
             The outputs by name. In planes, entries that are always zero are not written.

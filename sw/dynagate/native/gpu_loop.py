@@ -31,8 +31,7 @@ class GpuLoop(GpuProgram):
     """The CUDA of a loop, compiled for the cards of `compile.CARDS` and newer ones, on one card.
 
     Arrays are in rows: (batch, iterations, *shape) for per-iteration inputs, (batch, iterations // every, *shape) for
-    kept
-    outputs, (batch, *shape) for others.
+    kept outputs, (batch, *shape) for others.
 
     Args:
         loop: The loop.

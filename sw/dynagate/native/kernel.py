@@ -71,10 +71,8 @@ class Kernel:
         graph: The graph.
         dtype: float32 or float64.
         layout: "rows": arrays (batch, ...), one sample after another. "planes": the same arrays with the batch
-            innermost
-            in memory, which needs no transposition and touches no entry that is always zero. Planes may be further
-            apart
-            than the batch.
+            innermost in memory, which needs no transposition and touches no entry that is always zero. Planes may be
+            further apart than the batch.
         threads: Number of threads that share a batch.
 
     Raises:

@@ -209,8 +209,7 @@ def _lines(loop: Loop, name: str) -> Iterator[str]:
 
 def _driver(name: str) -> Iterator[str]:
     """Yield the function that computes rows: whole vectors, the last of which may overlap the one before; a batch of
-    fewer
-    rows than lanes runs row by row.
+    fewer rows than lanes runs row by row.
     """
     yield f"int DG_NAME({name})(const real *const *in, const long *in_stride, real *const *out,"
     yield "    const long *out_stride, long count, long begin, long end) {"
@@ -310,16 +309,14 @@ class LoopKernel:
 
         Args:
             inputs: Name -> array (batch, *shape), or (1, *shape) for all samples; (batch, iterations, *shape) for
-                per-iteration
-                inputs.
+                per-iteration inputs.
             outputs: Arrays as `new_outputs` makes them; the first axis may have gaps.
             batch: Number of samples.
             iterations: Number of iterations.
 
         Returns:
             Whether all results are valid; if not, some are infinite or NaN. NaN in an input may pass unnoticed; it
-            makes the
-            last values NaN.
+            makes the last values NaN.
 
         Raises:
             ArgumentError: An array does not fit, or iterations differs from the loop's number.

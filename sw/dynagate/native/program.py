@@ -44,8 +44,7 @@ def program(graph: Graph, registers: int, segment_operations: int) -> KernelProg
     """Allocate registers and memory slots for a graph, and return the steps of its kernel.
 
     Independent parts that share only inputs, such as the legs of a robot with a fixed base, are computed one after
-    another,
-    so that fewer values are live at a time.
+    another, so that fewer values are live at a time.
 
     Args:
         graph: The graph, whose order is kept within each part.

@@ -67,8 +67,7 @@ def chained(graph: Graph) -> Graph:
     """Return the same function with its sums as chains.
 
     A sum and all sums that only it reads become one sum of many terms. It takes the fewest instructions with which it
-    is
-    ready in time for its readers. The number of nodes stays, and results differ by rounding.
+    is ready in time for its readers. The number of nodes stays, and results differ by rounding.
     """
     products, inner = fusable(graph), _inner(graph)
     latency = [_latency(node, i in products) for i, node in enumerate(graph.nodes)]
@@ -155,8 +154,7 @@ def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_an
     """Return a sum in `count` chains: the number of products that begin a chain, and the partial sums.
 
     Each such product takes an instruction of its own. With begin_with_any the terms that are ready first begin the
-    chains;
-    otherwise terms that are not products do, as far as there are any.
+    chains; otherwise terms that are not products do, as far as there are any.
     """
     order = sorted(range(len(terms)), key=lambda k: (terms[k].node in products and not begin_with_any, k))
     first, others = (sorted(terms[k] for k in some) for some in (order[:count], order[count:]))

@@ -10,9 +10,8 @@ def watched(graph: Graph) -> list[int]:
     """Return the sentinels, outputs before inputs: if any input is infinite or NaN, so is at least one of these nodes.
 
     Sums and products pass on infinity and NaN, because infinity times zero is NaN. The sine and cosine of infinity are
-    NaN.
-    The reciprocal of infinity is zero, so it passes on only NaN. A select may return its other operand, so it does not
-    reliably pass on anything. `NativeOp.infinity` states the case of each operation.
+    NaN. The reciprocal of infinity is zero, so it passes on only NaN. A select may return its other operand, so it does
+    not reliably pass on anything. `NativeOp.infinity` states the case of each operation.
     """
     bit = {i: 1 << k for k, i in enumerate(graph.input_nodes)}
     shown: list[int] = []  # per node, a bit for each input that makes it infinite or NaN

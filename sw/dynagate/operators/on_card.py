@@ -24,8 +24,7 @@ class Framework:
     """Selects an array where a condition holds, else another array or number."""
     run: Callable[[Loop, int | None, list[Any]], Sequence[Any]]
     """Computes the outputs of a loop from its inputs (batch, ...), both in the loop's order. Its second argument is the
-    number
-    of iterations for a loop that does not state it, else None.
+    number of iterations for a loop that does not state it, else None.
     """
 
     def outputs(self, loop: Loop, steps: int, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,9 +48,8 @@ class RolloutOperator:
 
     Args:
         backend: "compiled": C, or CUDA for arrays on a GPU. "cpu": C. "numpy": float64. "fixed" or "sim": the
-            integers of a
-            chip that keeps the states; their gradient is the float64 reverse sweep through the states that they
-            computed.
+            integers of a chip that keeps the states; their gradient is the float64 reverse sweep through the states
+            that they computed.
         float64: How to create a float64 rollout in the framework, for errors.
 
     Attributes:
@@ -256,8 +255,7 @@ class RolloutOperator:
             qd: Velocities.
             tau: Torques.
             others: `active` of a constrained rollout, inputs of feedback, the variable parameters, the values in
-                `solved`, and
-                the cost gradients with respect to q (along velocities), qd, and the values in `solved`.
+                `solved`, and the cost gradients with respect to q (along velocities), qd, and the values in `solved`.
         """
         count = len(others) - len(self.solved)
         held, (cost_q, cost_qd), solved = others[: count - 2], others[count - 2 : count], others[count:]

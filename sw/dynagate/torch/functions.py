@@ -27,10 +27,8 @@ class Function(FunctionFace):
     order.
 
     Leading axes broadcast as in numpy; a single state has none. The result is a named tuple of the function's outputs,
-    in
-    the dtype and on the device of the inputs. Quaternions in q are first scaled to length 1, so derivatives with
-    respect to
-    entries of q are those of q / |q|. Results that are not finite are NaN or infinite, and raise no error.
+    in the dtype and on the device of the inputs. Quaternions in q are first scaled to length 1, so derivatives with
+    respect to entries of q are those of q / |q|. Results that are not finite are NaN or infinite, and raise no error.
 
     Attributes:
         inputs: Names of the inputs.
@@ -38,9 +36,8 @@ class Function(FunctionFace):
         operator: The operator that computes it.
 
     Raises:
-        ArgumentTypeError: An input is missing, unknown, not a tensor, neither float32 nor float64, or of another dtype
-        than
-            the inputs before it.
+        ArgumentTypeError: An input is missing, unknown, not a tensor, neither float32 nor float64, or of another
+            dtype than the inputs before it.
         ArgumentError: An input has another shape, leading axes that do not broadcast, or is on another device.
     """
 
