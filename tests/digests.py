@@ -435,7 +435,8 @@ def loop_text(step: Graph | Loop | Scan) -> str:
     if isinstance(step, Scan):
         links = f"{step.name} {step.down} {step.parents} {step.kinds} {step.tables} {sorted(step.starts.items())}"
         return "\n".join([links, *map(graph_text, step.bodies)])
-    head = f"{step.name} {step.carry} {step.stop} {step.per_iteration} {step.kept} {step.last} {step.backwards} {step.every}"
+    head = f"{step.name} {step.carry} {step.stop} {step.per_iteration} {step.kept} {step.last}"
+    head = f"{head} {step.backwards} {step.every}"
     return "\n".join([head, *map(loop_text, step.steps), "end"])
 
 

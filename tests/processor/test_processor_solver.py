@@ -284,10 +284,8 @@ def test_too_many_knots_are_refused(formatted: FormattedLoop) -> None:
 def test_a_plan_that_no_core_holds_is_refused_before_any_work(tmp_path: Path) -> None:
     """Of a knot it has 4 values of the state, 4 of torques and their feed, and 8 gains."""
     solver = ChipIlqr.of(ARM, COST, replace(ILQR, knots=4100))
-    text = (
-        "a plan of 4100 knots of two_joint_arm takes 65600 values of turns, 64 more than the core's 65536; expected at "
-    )
-    with pytest.raises(ProgramError, match=text + "most 4096 knots"):
+    text = "a plan of 4100 knots of two_joint_arm takes 65600 values of iterations, 64 more than the core's 65536; "
+    with pytest.raises(ProgramError, match=text + "expected at most 4096 knots"):
         build_solver(solver, {}, 8, word=WORD, folder=tmp_path)
     with pytest.raises(ProgramError, match="64 more than the core's 65536; expected at most 4096 knots"):
         build_solver(solver, {}, replace(CORE, turn_bits=16), word=WORD, folder=tmp_path)

@@ -153,7 +153,13 @@ def answering(kind: type, answers: Mapping[str, str]) -> None:
 
 
 def uncallable(kind: type, failure: type[Error], answer: str) -> None:
-    """Make calls of an object of a class raise an error that has what to write."""
+    """Make calls of objects of a class raise an error with what to write.
+
+    Args:
+        kind: The class.
+        failure: Returns the error with a text.
+        answer: What to write.
+    """
 
     def called(self: Any, *arguments: Any, **named: Any) -> NoReturn:
         """Raise an error that has what to write, whatever the arguments: this object is not called."""

@@ -17,9 +17,7 @@ def install(extra: str) -> str:
 
 @contextmanager
 def brought_by(extra: str, what: str) -> Iterator[None]:
-    """Turn a missing module inside the block into MissingExtraError with the extra to install; `what` needs the
-    module.
-    """
+    """Raise MissingExtraError with the extra to install if an import in the block fails; `what` needs the module."""
     try:
         yield
     except ModuleNotFoundError as missing:

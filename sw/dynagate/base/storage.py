@@ -35,7 +35,8 @@ WRITABLE = "expected a folder that can be written"
 
 @contextmanager
 def scratch(folder: Path, failure: type[Error], what: str, advice: str = WRITABLE) -> Iterator[Path]:
-    """A new folder within `folder`, and so on its disk, to make `what` in before it is put in place.
+    """Yield a new folder inside `folder`, and so on the same disk, in which to make `what` before it is moved to its
+    place.
 
     `folder` is created if it is missing, and scratch folders that killed processes left there are removed. The new
     folder is removed at the end.
@@ -89,7 +90,7 @@ def is_left(path: Path) -> bool:
 
 
 def check_folder(folder: Path, failure: type[Error], what: str) -> None:
-    """Raises `failure` where a file stands in the way of the folder. Call it before long work."""
+    """Raise `failure` if a file prevents that the folder is created. Call this before long work."""
     _check_name(folder, failure, what)
     existing = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
     if not os.path.isdir(existing):
@@ -97,7 +98,7 @@ def check_folder(folder: Path, failure: type[Error], what: str) -> None:
 
 
 def _check_name(folder: Path, failure: type[Error], what: str) -> None:
-    """Raise `failure` if no file system has a name for the path: it holds a null character or half a surrogate pair."""
+    """Raise `failure` if a path cannot be a file name: it holds a null character or half a surrogate pair."""
     try:
         is_name = b"\0" not in os.fsencode(folder)
     except UnicodeEncodeError:
@@ -127,7 +128,7 @@ def put(draft: Path, target: Path, last: str) -> None:
 
 
 def write(path: Path, text: str, failure: type[Error]) -> None:
-    """Write a text file whole or not at all. Raises `failure`."""
+    """Write a text file completely or not at all. Raise `failure` if that is not possible."""
     with scratch(path.parent, failure, path.name) as place:
         draft = place / "file"
         draft.write_text(text, encoding="utf-8")
@@ -164,8 +165,17 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_json(path: Path, failure: type[Error], kind: str, expected: str) -> dict[str, Any]:
-    """The object in a JSON file. Raises `failure`: it cannot be read, or holds something else. kind: of file, in a
-    word. expected: which file should be there."""
+    """Return the object in a JSON file.
+
+    Args:
+        path: The file.
+        failure: Class of the error.
+        kind: Kind of the file in a word, for the error.
+        expected: The file that should be there, for the error.
+
+    Raises:
+        failure: The file cannot be read, or holds something else.
+    """
     try:
         content = json.loads(read_file(path).decode(), object_pairs_hook=_once)
     except FileNotFoundError:

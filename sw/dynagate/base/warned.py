@@ -11,13 +11,7 @@ PACKAGE = __name__.partition(".")[0]
 
 
 def warn(text: str, category: type[Warning], *, code: str = "") -> None:
-    """Issue a warning whose place is the line that called the package.
-
-    Args:
-        text: The text of the warning.
-        category: Its class.
-        code: Stable code of this place in the package, which ends the text.
-    """
+    """Issue a warning located at the line that called the package, however deep the call of this function is."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
         frame, level = frame.f_back, level + 1

@@ -39,7 +39,7 @@ class ChipSolver(ABC):
     retries: ClassVar[tuple[str, ...]] = ()
     """Inner loops that repeat until they succeed."""
     samples: ClassVar[str] = ""
-    """Inner loop over samples, whose iterations may run in parallel; "" if there is none."""
+    """Inner loop over samples, whose iterations may run in parallel; "" without such a loop."""
     carried: ClassVar[Mapping[str, str]]
     """Values of the plan that the next call starts from, by the solver's names."""
 
@@ -84,7 +84,7 @@ class ChipSolver(ABC):
         """Return the inputs of the next call that differ from this one, for a robot that follows the plan."""
 
 
-def asked_of(robot: Robot, cost: Cost, step: StepOptions, reserved: Collection[str]) -> dict[str, Input]:
+def chip_inputs(robot: Robot, cost: Cost, step: StepOptions, reserved: Collection[str]) -> dict[str, Input]:
     """Return the inputs of a cost on a chip.
 
     Args:
@@ -103,8 +103,8 @@ def asked_of(robot: Robot, cost: Cost, step: StepOptions, reserved: Collection[s
             f"steps of {robot.name} take '{inputs[0]}' of each knot; expected forces without inputs, and no "
             "constraints, on a chip"
         )
-    asked = cost.inputs_of(robot)
-    for name, each in asked.items():
+    cost_inputs = cost.inputs_of(robot)
+    for name, each in cost_inputs.items():
         if name in reserved:
             raise ArgumentError(
                 f"the cost has an input '{name}', which each call on a chip has too; expected a name other than "
@@ -112,7 +112,7 @@ def asked_of(robot: Robot, cost: Cost, step: StepOptions, reserved: Collection[s
             )
         if each.each:
             raise ArgumentError(f"the cost has an input '{name}' of each knot; expected one of all on a chip")
-    return asked
+    return cost_inputs
 
 
 def of_calls(
@@ -120,7 +120,7 @@ def of_calls(
     robot: Robot,
     steps: tuple[Graph | Loop, ...],
     plan: Mapping[str, str],
-    asked: Mapping[str, Input],
+    cost_inputs: Mapping[str, Input],
     more: Sequence[str] = (),
 ) -> Loop:
     """Return the loop over calls.
@@ -130,35 +130,37 @@ def of_calls(
         robot: The robot.
         steps: Steps of a call, the last of which names the results.
         plan: Value -> input of the next call that it becomes.
-        asked: Inputs of the cost.
+        cost_inputs: Inputs of the cost.
         more: Further inputs of a call.
     """
-    own = (each.at(name, False) for name, each in asked.items() if each.default is None)
+    own = (each.at(name, False) for name, each in cost_inputs.items() if each.default is None)
     kept = tuple(port.name for port in steps[-1].outputs)
     return Loop(name, robot.name, steps, plan, Count(), per_iteration=(*CALL, *more, *own), kept=kept)
 
 
-def apart(loop: Loop, asked: Mapping[str, Input]) -> tuple[Loop, dict[str, str]]:
+def apart(loop: Loop, cost_inputs: Mapping[str, Input]) -> tuple[Loop, dict[str, str]]:
     """Return a loop over calls whose inputs of the cost have the names that users gave them, and the names that values
     of the solver have now, if they had one of these."""
-    names = {name: f"solver.{name}" for name in asked}
-    return loop.renamed(names | {each.at(name, False): name for name, each in asked.items()}), names
+    names = {name: f"solver.{name}" for name in cost_inputs}
+    return loop.renamed(names | {each.at(name, False): name for name, each in cost_inputs.items()}), names
 
 
 def begins(
-    robot: Robot, asked: Mapping[str, Input], last: Sequence[str] = (), numbers: Mapping[str, float] | None = None
+    robot: Robot, cost_inputs: Mapping[str, Input], last: Sequence[str] = (), numbers: Mapping[str, float] | None = None
 ) -> Graph:
     """Return the first graph of a call: the state, the values after the last knot, and constant inputs.
 
     Args:
         robot: The robot.
-        asked: Inputs of the cost.
+        cost_inputs: Inputs of the cost.
         last: Names of the last knot's q and qd, if a step takes them.
         numbers: Further initial numbers of a call.
     """
     shapes: dict[str, tuple[int, ...]] = {"q": (robot.nq,), "qd": (robot.nv,), "guess": (robot.nv,)}
     constants = {
-        x.at(name, False): np.broadcast_to(x.default, x.shape) for name, x in asked.items() if x.default is not None
+        x.at(name, False): np.broadcast_to(x.default, x.shape)
+        for name, x in cost_inputs.items()
+        if x.default is not None
     }
 
     def record(x: Mapping[str, Array]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
-from dynagate.control.chip import CALL, ChipSolver, ahead, apart, asked_of, begins, of_calls
+from dynagate.control.chip import CALL, ChipSolver, ahead, apart, chip_inputs, begins, of_calls
 from dynagate.control.cost import Cost
 from dynagate.control.forward import recorded
 from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
@@ -57,7 +57,7 @@ class ChipIlqr(ChipSolver):
         """
         options.states.check_integers()
         options = replace(options, numbers=INTEGERS)
-        asked = asked_of(robot, cost, options.step, (*CALL, *RESULTS.values()))
+        cost_inputs = chip_inputs(robot, cost, options.step, (*CALL, *RESULTS.values()))
         if 2 * robot.nv > LARGEST_UNROLLED:
             raise ArgumentError(
                 f"{robot.name} has {robot.nv} joints; expected at most {LARGEST_UNROLLED // 2} for a solver on a chip"
@@ -65,7 +65,7 @@ class ChipIlqr(ChipSolver):
         # where a knot has more products than units take while one waits for another, fewer instructions are faster
         inner = ilqr_loop(robot, cost, options).renamed(OTHER).mapped(lambda g: chained(g) if len(g) > MANY else g)
         names = {port.name for port in inner.inputs}
-        asked = {name: each for name, each in asked.items() if each.at(name, False) in names}
+        cost_inputs = {name: each for name, each in cost_inputs.items() if each.at(name, False) in names}
         n = robot.nv
         shapes = {**dict.fromkeys(RESULTS, ()), **dict(zip(FIRST, ((n,), (n, 2 * n)), strict=True))}
 
@@ -73,8 +73,8 @@ class ChipIlqr(ChipSolver):
             return {own: -x[name] if name == FIRST[1] else x[name] for name, own in RESULTS.items()}
 
         named = recorded("results", robot.name, shapes, results)
-        steps = (begins(robot, asked, ("q_last", "qd_last")), ahead(robot, options.knots, ("us",)), inner, named)
-        loop, moved = apart(of_calls("ilqr", robot, steps, cls.carried, asked), asked)
+        steps = (begins(robot, cost_inputs, ("q_last", "qd_last")), ahead(robot, options.knots, ("us",)), inner, named)
+        loop, moved = apart(of_calls("ilqr", robot, steps, cls.carried, cost_inputs), cost_inputs)
         first = {OTHER.get(name, name): value for name, value in {**begin(options), "taken": 0.0}.items()}
         first = {moved.get(name, name): value for name, value in first.items()}
         inputs = {port.name for port in loop.inputs}

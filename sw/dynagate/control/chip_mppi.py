@@ -19,7 +19,7 @@ from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.largest import MAX_SAMPLES
 from dynagate.base.philox import DEVIATION, FRAC
-from dynagate.control.chip import CALL, ChipSolver, ahead, apart, asked_of, begins, of_calls
+from dynagate.control.chip import CALL, ChipSolver, ahead, apart, chip_inputs, begins, of_calls
 from dynagate.control.cost import Cost, CostGraphs
 from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
 from dynagate.dynamics.spatial import array, chosen, exp, noise, select
@@ -105,19 +105,19 @@ class ChipMppi(ChipSolver):
         for name, each in (("spread", [options.spread]), ("bounds", options.bounds or [])):
             if any(np.shape(x) != (robot.nv,) for x in each):
                 raise ArgumentError(f"{name} of {robot.name} on a chip; expected shape ({robot.nv},)")
-        asked = asked_of(robot, cost, options.step, (*CALL, *DRAWN, *RESULTS.values()))
+        cost_inputs = chip_inputs(robot, cost, options.step, (*CALL, *DRAWN, *RESULTS.values()))
         samples = _samples(robot, CostGraphs(robot, cost, options.step.dt or 0.0), options)
         names = {port.name for port in samples.inputs}
-        asked = {name: each for name, each in asked.items() if each.at(name, False) in names}
+        cost_inputs = {name: each for name, each in cost_inputs.items() if each.at(name, False) in names}
         shapes = {**dict.fromkeys(RESULTS, ()), "mean_first": (robot.nv,)}
         named = recorded("results", robot.name, shapes, lambda x: {own: x[name] for name, own in RESULTS.items()})
         steps = (
-            begins(robot, asked),
+            begins(robot, cost_inputs),
             ahead(robot, options.knots, ("us", "mean")),
             samples,
             named,
         )
-        loop, moved = apart(of_calls("mppi", robot, steps, cls.carried, asked, DRAWN), asked)
+        loop, moved = apart(of_calls("mppi", robot, steps, cls.carried, cost_inputs, DRAWN), cost_inputs)
         starts = ("total", *options.line, *STATE.values())
         return cls(robot, options, Blocks(loop, {moved.get(name, name): 0.0 for name in starts}), moved)
 

@@ -408,7 +408,7 @@ class _Term:
 
 
 class _Bounded(_Term):
-    """A term plus the cost of violated joint bounds. `last` tells whether it belongs to the last state."""
+    """A term plus the cost of violated joint bounds. `last` is True for the last state."""
 
     def __init__(self, graph: Graph, robot: Robot, factor: float, joints: JointBounds, last: bool) -> None:
         super().__init__(graph, robot, factor)

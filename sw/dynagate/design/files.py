@@ -235,9 +235,7 @@ def bench_folder(design: DesignRecord[Any], module: str) -> str:
 
 
 def bench_texts_of(module: str, *, first: bool = True) -> tuple[str, ...]:
-    """Return the names of a bench's files without its vectors. `first` tells whether the module is the
-    design's first.
-    """
+    """Return the names of a bench's files without its vectors. `first` is True for the design's first module."""
     return (*_TEXTS, f"test_{module}.py", *(("README.md",) if first else ()))
 
 

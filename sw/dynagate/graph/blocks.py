@@ -1,4 +1,4 @@
-"""Turn a loop into as few graphs as possible, for the instruction blocks of the small processor.
+"""Convert a loop to as few graphs as possible, for the instruction blocks of the small processor.
 
 Consecutive graphs become one, inputs with a fixed value become constants, and the iteration counts of inner loops
 become ordinary values.

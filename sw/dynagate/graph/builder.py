@@ -33,7 +33,9 @@ class GraphBuilder:
         return len(self.nodes) - 1
 
     def shared(self, node: Node) -> int:
-        """Return the position of a node with this operation and operands; append the node if there is none."""
+        """Return the position of a node with this operation and operands; append the node if there is no
+        such node.
+        """
         key = node.op, node.args, node.constant
         if key not in self._known:
             self._known[key] = self.append(node)

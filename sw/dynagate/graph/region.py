@@ -123,8 +123,8 @@ class Region:
     ) -> Region:
         """Return the region inside the joint limits of a robot.
 
-        A continuous joint takes one turn, -π to π, and a floating one POSITION m. Joints that carry a contact
-        (`Robot.with_contact`) have SWING for DEFAULT_ACCELERATION.
+        A continuous joint has the range -π to π, and a floating joint POSITION m in each direction. Joints that carry a
+        contact (`Robot.with_contact`) have SWING for DEFAULT_ACCELERATION.
 
         Args:
             robot: The robot, its name or its path.
@@ -142,7 +142,7 @@ class Region:
             The region.
 
         Raises:
-            TypeError: robot is none.
+            TypeError: robot is not a robot.
             LimitError: Joints have no limit and none is given.
             RobotError: acceleration and effort are both given, a limit is not positive, or it names a joint that the
                 robot does not have.

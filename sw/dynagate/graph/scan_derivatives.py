@@ -123,7 +123,7 @@ class ScanBack:
         )
 
     def _body(self, i: int, comes: bool) -> Graph:
-        """Return the backward body of link i. `comes` tells whether weights of its passed values arrive."""
+        """Return the backward body of link i. `comes` is True if weights of its passed values arrive."""
         body = self.forward.body(i)
         recording = Recording(f"{body.name}_back", body.robot)
         inputs: dict[str, Array] = {}

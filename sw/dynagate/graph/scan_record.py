@@ -202,7 +202,7 @@ def _planned(steps: Sequence[_Value], first: str) -> tuple[dict[_Value, int], li
 
 
 class _Kind(NamedTuple):
-    """The properties that links with one body share; `comes` tells whether values arrive from a neighbor."""
+    """The properties that links with one body share; `comes` is True if values arrive from a neighbor."""
 
     sort: _Sort
     comes: bool

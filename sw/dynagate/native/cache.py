@@ -51,7 +51,7 @@ def cache_folder() -> Path:
 
 
 def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Error]) -> Path:
-    """`target`, a folder of a cache, made again unless it is there complete.
+    """Return a folder of the cache, which is made unless it is there and complete.
 
     A second process that needs the same folder meanwhile waits for the first one.
 
@@ -116,7 +116,7 @@ def _wait_for_makers(target: Path) -> None:
 
 
 def _make_own(target: Path, failure: type[Error]) -> None:
-    """The cache that is to hold the target."""
+    """Create the cache that is to hold the target."""
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -125,7 +125,7 @@ def _make_own(target: Path, failure: type[Error]) -> None:
 
 
 def check_own(path: Path, failure: type[Error]) -> None:
-    """Raises `failure`: the file or folder belongs to another user, or others may write it."""
+    """Raise `failure` if a file or folder belongs to another user or others may write to it."""
     status = path.stat()
     if status.st_uid not in (os.geteuid(), 0):  # root can change anything anyway
         raise failure(f"{path} belongs to user {status.st_uid}; {OWN}")

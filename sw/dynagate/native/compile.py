@@ -64,17 +64,17 @@ class CompileError(Error, RuntimeError):
 
 
 def compiler() -> str:
-    """Return the path of the C compiler: $CC, or cc. Raise CompileError if there is none."""
+    """Return the path of the C compiler: $CC, or cc. Raise CompileError if it is missing."""
     return _program("CC", "cc", "C", "GCC or Clang")
 
 
 def cxx() -> str:
-    """Return the path of the C++ compiler: $CXX, or g++. Raise CompileError if there is none."""
+    """Return the path of the C++ compiler: $CXX, or g++. Raise CompileError if it is missing."""
     return _program("CXX", "g++", "C++", "GCC or Clang")
 
 
 def nvcc() -> str:
-    """Return the path of CUDA's compiler: $NVCC, or nvcc. Raise CompileError if there is none."""
+    """Return the path of CUDA's compiler: $NVCC, or nvcc. Raise CompileError if it is missing."""
     return _program("NVCC", "nvcc", "CUDA", "nvcc")
 
 
