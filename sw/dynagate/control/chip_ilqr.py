@@ -10,7 +10,7 @@ import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
-from dynagate.control.chip import CALL, ChipSolver, ahead, apart, chip_inputs, begins, of_calls
+from dynagate.control.chip import CALL, ChipSolver, ahead, apart, begins, chip_inputs, of_calls
 from dynagate.control.cost import Cost
 from dynagate.control.forward import recorded
 from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop

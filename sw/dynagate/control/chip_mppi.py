@@ -19,7 +19,7 @@ from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.largest import MAX_SAMPLES
 from dynagate.base.philox import DEVIATION, FRAC
-from dynagate.control.chip import CALL, ChipSolver, ahead, apart, chip_inputs, begins, of_calls
+from dynagate.control.chip import CALL, ChipSolver, ahead, apart, begins, chip_inputs, of_calls
 from dynagate.control.cost import Cost, CostGraphs
 from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
 from dynagate.dynamics.spatial import array, chosen, exp, noise, select
