@@ -353,7 +353,7 @@ def test_what_the_command_refuses(arguments: str, message: str, tmp_path: Path) 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["hyq", "pendulum", "gen3"])
 def test_rings_of_other_robots(name: str, designs: Path) -> None:
-    """Random turns and back-pressure: a floating base, and joints without limits."""
+    """Random calls and back-pressure: a floating base, and joints without limits."""
     robot = robots.load("hyq", floating_base=True) if name == "hyq" else continuous()
     if name == "gen3":
         robot = Robot.from_urdf(measured_file("gen3_7dof"))

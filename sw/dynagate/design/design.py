@@ -159,7 +159,7 @@ class AxiStreams:
     width: int
     """Bits of a beat."""
     last: str
-    """What TLAST ends: a sample or a batch."""
+    """Unit that TLAST ends: a sample or a batch."""
     words: Sides[int]
     """Number of 32-bit words of a sample; the word after them is its tag."""
     beats: Sides[int]

@@ -64,7 +64,7 @@ class ProgramShell:
     width: int
     """Bits of a beat."""
     last: str
-    """What TLAST ends: a sample or a batch."""
+    """Unit that TLAST ends: a sample or a batch."""
     cores: int
     """Number of cores, among which samples are distributed in rotation."""
     spans: tuple[tuple[int, int], ...]

@@ -11,7 +11,7 @@ FLOAT64 = "float64"
 WORDS = FLOAT32, FIXED
 PER_SAMPLE, PER_BATCH = "sample", "batch"
 LASTS = PER_SAMPLE, PER_BATCH
-"""What TLAST may end."""
+"""Units that TLAST may end."""
 WIDTHS = (32, 64, 128, 256, 512)
 """Accepted widths of a beat in bits."""
 WORD = 32

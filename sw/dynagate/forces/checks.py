@@ -40,7 +40,11 @@ MAKING = {
 def check_items(force: object, what: str, error: type[Error], **kinds: Any) -> None:
     """Check parameters of a frozen dataclass that are sequences of objects, and store them as tuples.
 
-    kinds: the class of the objects, or a union of classes, by the name of the parameter.
+    Args:
+        force: The force.
+        what: The force in the words of an error.
+        error: Class of the error.
+        kinds: Class of the objects, or a union of classes, by the name of the parameter.
 
     Raises:
         Error: A parameter is not a sequence, is empty, or holds an object of another class.

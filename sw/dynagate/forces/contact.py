@@ -378,8 +378,16 @@ def _place_of_frame(robot: Robot, name: str) -> str:
 
 
 def check_points(robot: Robot, points: Sequence[Point | Capsule], *, balls: bool = False) -> list[int]:
-    """The indices of the points' links. balls: points may have radii. Raises ContactError for a link that the robot has
-    not, or a radius."""
+    """Return the indices of the points' links.
+
+    Args:
+        robot: The robot.
+        points: The points.
+        balls: Whether points may have a radius.
+
+    Raises:
+        ContactError: The robot does not have a link, or a point has a radius.
+    """
     names = {link.name: i for i, link in enumerate(robot.links)}
     for point in points:
         if point.link not in names:

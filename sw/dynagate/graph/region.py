@@ -57,7 +57,7 @@ DIRECTIONS = ("lam_", "delta_")
 """Prefixes of inputs in which the results are linear. They are sampled from -1 to 1 in each entry."""
 
 BY_ROWS = ("lam_force", "lam_impulse")
-"""Those inputs of DIRECTIONS that have an entry for each row of the constraints."""
+"""Inputs of DIRECTIONS that have an entry for each row of the constraints."""
 
 Kind = Literal["uniform", "limits", "rest"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

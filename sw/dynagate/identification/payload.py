@@ -93,7 +93,7 @@ def payload_loop(robot: Robot, link: str, noise: Array, forgetting: float) -> Lo
         (graph,),
         CARRY,
         Count(None),
-        per_turn=MEASURED,
+        per_iteration=MEASURED,
         kept=("payload_new", "variance"),
         last=("covariance_new",),
     )

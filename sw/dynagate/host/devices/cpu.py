@@ -82,8 +82,8 @@ class CompiledLoop(LoopExecutor):
 
     kernel: LoopKernel
 
-    def __init__(self, kernel: LoopKernel, turns: int | None) -> None:
-        self.kernel, self.turns = kernel, turns
+    def __init__(self, kernel: LoopKernel, iterations: int | None) -> None:
+        self.kernel, self.iterations = kernel, iterations
         self.loop, self.dtype = kernel.loop, kernel.dtype
 
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> bool:
@@ -92,8 +92,8 @@ class CompiledLoop(LoopExecutor):
     def bound(
         self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]
     ) -> Callable[[], bool]:
-        turns = self.loop.turns(inputs) if self.turns is None else self.turns
-        return self.kernel.bound(inputs, outputs, len(next(iter(outputs.values()))), turns)
+        iterations = self.loop.iterations(inputs) if self.iterations is None else self.iterations
+        return self.kernel.bound(inputs, outputs, len(next(iter(outputs.values()))), iterations)
 
     def close(self) -> None:
         self.kernel.close()
