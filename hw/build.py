@@ -54,6 +54,7 @@ from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.hw.units.raw import FromWord, ToWord
 from dynagate.hw.vectors import bench_files
 from dynagate.hw.vectors.vectors import vectors
+from dynagate.integrators.design_graph import graph_of
 from dynagate.integrators.methods import method_text
 from dynagate.integrators.motion import Integrator
 from dynagate.integrators.step import CARRY

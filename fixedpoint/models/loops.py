@@ -186,11 +186,13 @@ class LoopTrajectories:
         """Copy the memory of other trajectories."""
         self._states |= {name: own for name, own in other._states.items() if name in self.formatted.memory}
 
-    def advance(self, per_turn: Mapping[str, Sequence[npt.NDArray[np.int64]]]) -> tuple[Values, npt.NDArray[np.bool_]]:
+    def advance(
+        self, per_iteration: Mapping[str, Sequence[npt.NDArray[np.int64]]]
+    ) -> tuple[Values, npt.NDArray[np.bool_]]:
         """Compute one iteration.
 
         Args:
-            per_turn: Integers (batch,) of the other inputs, by name.
+            per_iteration: Integers (batch,) of the other inputs, by name.
 
         Returns:
             All values, and the trajectories (batch,) that overflowed in this iteration or an earlier one.
@@ -398,7 +400,7 @@ def observe(
     Args:
         blocks: The loop.
         states: Carried and constant inputs (batch, *shape).
-        per_turn: Inputs of every iteration, (batch, iterations, *shape).
+        per_iteration: Inputs of every iteration, (batch, iterations, *shape).
         kept: Function from the values after an iteration to the trajectories that continue, (batch,). The others end,
             and that iteration does not count.
     """
@@ -430,7 +432,7 @@ def _inputs_of(
     state: Mapping[str, Array], starts: Mapping[str, Array], per_iteration: Mapping[str, Array], iteration: int
 ) -> dict[str, Array]:
     """Return the inputs of an iteration."""
-    return {**starts, **state, **{name: x[:, iteration] for name, x in per_turn.items()}}
+    return {**starts, **state, **{name: x[:, iteration] for name, x in per_iteration.items()}}
 
 
 def assign_loop(blocks: Blocks, observed: Observed, limits: InputBounds, policy: Policy) -> FormattedLoop:

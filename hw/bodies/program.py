@@ -182,7 +182,7 @@ def build_solver(
 
 def _counts(solver: ChipSolver, samples_per_run: int | None) -> list[int]:
     """Return the numbers of samples per run to try."""
-    iterations = {loop.name: loop.most_turns for loop in solver.blocks.loop.inner_loops()}.get(solver.samples, 1)
+    iterations = {loop.name: loop.max_iterations for loop in solver.blocks.loop.inner_loops()}.get(solver.samples, 1)
     if samples_per_run is None:
         return counts(iterations)
     if type(samples_per_run) is not int or not 1 <= samples_per_run <= MOST_ITERATIONS or iterations % samples_per_run:

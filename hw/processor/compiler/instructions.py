@@ -191,7 +191,7 @@ class Instructions:
     """Formatted steps whose integers the program computes."""
     start: int | None = None
     """Input that is 1 in a sample's first step and 0 in the others; None for a program that keeps no states."""
-    per_turn: frozenset[int] = frozenset()
+    per_iteration: frozenset[int] = frozenset()
     """Inputs that each step of a rollout has."""
     kept: int = 0
     """Number of values in the memory of iterations."""
@@ -252,7 +252,7 @@ class Instructions:
         """Return the order of an input: 0 for the start, 1 for inputs that all steps share, 2 for inputs of each
         step.
         """
-        return 0 if node == self.start else 1 + (node in self.per_turn)
+        return 0 if node == self.start else 1 + (node in self.per_iteration)
 
     def integers(self) -> list[int]:
         """Return the constants, each once."""

@@ -126,9 +126,9 @@ class ProgramSchedule:
         return needs | ({"turn_bits": ("values of iterations", kept)} if (kept := self.instructions.kept) else {})
 
     @property
-    def turns(self) -> int:
+    def steps(self) -> int:
         """Return how many steps one sample carries: as many as the core holds, at most MAX_STEPS_PER_SAMPLE."""
-        per_turn, out = len(self.instructions.per_turn), max(map(len, self.outputs))
+        per_iteration, out = len(self.instructions.per_iteration), max(map(len, self.outputs))
         if self.instructions.start is None:
             return 1
         fixed = len(self.instructions.inputs) - per_iteration
@@ -143,7 +143,7 @@ class ProgramSchedule:
     @property
     def inputs(self) -> int:
         """Return the words of a sample's inputs."""
-        return len(self.instructions.inputs) + (self.turns - 1) * len(self.instructions.per_turn)
+        return len(self.instructions.inputs) + (self.steps - 1) * len(self.instructions.per_iteration)
 
     @cached_property
     def cycles(self) -> int:

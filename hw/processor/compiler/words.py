@@ -50,7 +50,7 @@ def program_words(scheduled: ProgramSchedule) -> list[int]:
 
 def ahead(scheduled: ProgramSchedule) -> int:
     """Return how many samples may be under way: two if the results of both can wait to be sent, else one."""
-    most = scheduled.turns * max(map(len, scheduled.outputs))
+    most = scheduled.steps * max(map(len, scheduled.outputs))
     return 2 if 2 * most <= 1 << scheduled.core.output_bits else 1
 
 

@@ -101,24 +101,18 @@ class StepOptions:
 class AlgorithmOptions(StepOptions):
     """Options of a function's algorithm.
 
-    form: the algorithm's name, as `dynagate info` lists them; None is the function's first.
-    frame: where the closed-form gradients express vectors: "base", "middle", "sparsest", "fewest", "accurate", a link's
-    index, or a map from the first link of each chain to a link's index; None is "sparsest".
-    mass: "body" or "shared", the frames in which the gradients take M; None is "body".
-    prefix: prefix products and sums in the gradients: fewer levels, more operations.
-    dt: seconds of a step through time; None is 1e-3.
-    integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; of a rollout as a program also
-    "variational" or "position_based", and these with options, such as "variational(guess=4)"; None is
-    "semi_implicit_euler". tolerance: the residual at which these two have solved a step; None is the smallest that the
-    word allows.
-    implicit_damping: a step takes joint damping at the velocity after it (`dynamics.steps.damping`).
-    linearize: a rollout's steps give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each step, and the option dt
-    the largest.
-    forces: of `dynagate.forces`, or as text, such as "Limits(stiffness=100.0)" or "Friction(0.3)". Friction acts in
-    functions too, the others in rollouts. Damping acts in any case.
-    constrained: an option of rollouts that keep their states on the host.
-    external_forces: take the forces on the links as a last input f_ext (links, 6), in N m and N.
-    outputs: names of the function's outputs to compute; None for all. What only the others need is left out.
+    A function accepts the options of its form (`Function.options`). The options of `StepOptions` apply to functions as
+    follows:
+
+    * form: the algorithm, as `dynagate info` lists them; None for the function's first.
+    * dt: the time step in s; None for 1e-3.
+    * integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4", and for a rollout as a program also
+      "variational" or "position_based"; None for "semi_implicit_euler".
+    * forces: friction acts in functions too, the other forces in rollouts. Text is accepted, such as "Friction(0.3)".
+    * constrained: an option of rollouts that keep their states on the host.
+
+    Raises:
+        ArgumentError: The function does not accept an option.
     """
 
     frame: Frame | None = option(

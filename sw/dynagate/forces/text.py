@@ -1,4 +1,7 @@
-"""Forces as text, which a design's file and the command line hold: `Limits(stiffness=100.0)` or `Friction(0.3)`."""
+"""Forces as text in a design's file and on the command line, such as `Limits(stiffness=100.0)` or `Friction(0.3)`.
+
+The text is an expression of names and literals only. It is parsed, not executed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from dynagate.forces.force import Force
 
 
 def text_of(force: Force, known: Mapping[str, type[Any]]) -> str:
-    """Return a force as text that `force_of` accepts. Raise ForceError if it is none of the known ones."""
+    """Return a force as text that `force_of` accepts. Raise ForceError if its class is not in `known`."""
     text = repr(force)
     if type(force) not in known.values() or force_of(text, known) != force:
         raise ForceError(f"force {shown(force)} is none of {', '.join(known)}, the forces that a design can name")
