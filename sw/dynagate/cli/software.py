@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from dynagate.base.storage import read_file
 from dynagate.bench.options import BenchOptions
 from dynagate.cli import parameters
 from dynagate.cli.extras import needs, require
-from dynagate.cli.fields import options_of
+from dynagate.cli.fields import Command, options_of
 from dynagate.cli.groups import command
 from dynagate.cli.options import (
     algorithm_options,
@@ -30,6 +31,7 @@ from dynagate.cli.options import (
 from dynagate.cli.output import is_special, write_text, written_together
 from dynagate.cli.refusals import CommandError, UsageError
 from dynagate.cli.robot import first_given, region_options, robot_options
+from dynagate.cli.rollout import step_options
 from dynagate.design.files import content_hash
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.certificate import CERTIFICATE
@@ -80,12 +82,34 @@ class EmitOptions:
         unit="FOLDER",
         type=parameters.Folder(),
     )
+    fmu: Path | None = option(
+        "Write a functional mock-up unit of FMI 3.0 into this file, with the steps of --dt, instead of --folder.",
+        None,
+        unit="FILE",
+        type=parameters.File(".fmu"),
+    )
 
     def __post_init__(self) -> None:
-        for name in ("integers", "single", "cmake"):
-            for other in ("single", "cuda", "pack", "integers"):
+        for name in ("integers", "single", "cmake", "fmu"):
+            for other in ("single", "cuda", "pack", "integers", "cmake"):
                 if name != other and getattr(self, name) and getattr(self, other):
                     raise ArgumentError(f"{name} and {other} are both given; expected one")
+
+
+def of_steps(command: Command) -> Command:
+    """With --fmu the function is "step", which has the options of time steps."""
+
+    @functools.wraps(command)
+    def checked(*robot: Any, options: EmitOptions, **rest: Any) -> Any:
+        if options.fmu is not None:
+            if first_given({"name"}) and rest["name"] != "step":
+                raise click.UsageError(
+                    "--fmu and --function are both given; expected one: a unit has its own functions"
+                )
+            rest["name"] = "step"
+        return command(*robot, options=options, **rest)
+
+    return checked
 
 
 @command(
@@ -93,6 +117,7 @@ class EmitOptions:
     epilog=examples(
         "emit iiwa14 --folder generated",
         "emit iiwa14 --cmake iiwa14_cpp",
+        "emit iiwa14 --fmu iiwa14.fmu --dt 0.001 --integrator rk4",
         "emit iiwa14 --function forward_dynamics --cuda --folder cuda",
         "emit iiwa14 --function inverse_dynamics --integers --word 24 --folder integers",
         "emit iiwa14 --function inverse_dynamics --single float32 --folder single",
@@ -101,9 +126,11 @@ class EmitOptions:
 @robot_options
 @region_options(only_with="integers")
 @function_option("Write this function")
-@algorithm_options
-@outputs_option
 @options_of(EmitOptions)
+@of_steps
+@algorithm_options
+@step_options
+@outputs_option
 @integer_options
 @folder_option("Write the files into this folder.")
 def emit(
@@ -117,13 +144,17 @@ def emit(
 ) -> None:
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files.
 
-    --cmake writes a CMake project with a C++17 header, a test and an example, whose C has no extensions."""
+    --cmake writes a CMake project with a C++17 header, a test and an example, whose C has no extensions.
+    --fmu writes a unit for simulators such as OpenModelica, Simulink and Gazebo."""
     from dynagate.cli.progress import TerminalProgress
     from dynagate.dynamics.functions.record import SCAN
     from dynagate.graph import trace
     from dynagate.graph.certificate import check_certificate
 
     target = _target(folder, options)
+    if options.fmu is not None:
+        _write_fmu(robot, algorithm, options.fmu)
+        return
     if formats["goal"] is not None:
         require("--error", "hw", "scipy")
     if formats["certificate"]:
@@ -147,17 +178,30 @@ def emit(
 
 
 def _target(folder: Path | None, options: EmitOptions) -> Path:
-    """Return the folder that the files go to.
+    """Return the folder or file that is written.
 
     Raises:
-        UsageError: The command line has no folder, or two.
+        UsageError: The command line names none, or several.
     """
-    if folder and options.cmake:
-        raise click.UsageError("--folder and --cmake are both given; expected one: --cmake names a folder")
-    target = folder or options.cmake
+    given = {"--folder": folder, "--cmake": options.cmake, "--fmu": options.fmu}
+    named = [name for name, value in given.items() if value]
+    if len(named) > 1:
+        raise click.UsageError(f"{' and '.join(named)} are all given; expected one: each names what is written")
+    target = folder or options.cmake or options.fmu
     if target is None:
-        raise click.UsageError("Missing option '--folder'; expected --folder FOLDER, or --cmake FOLDER")
+        raise click.UsageError("Missing option '--folder'; expected --folder FOLDER, --cmake FOLDER or --fmu FILE")
     return target
+
+
+def _write_fmu(robot: Robot, algorithm: AlgorithmOptions, file: Path) -> None:
+    from dynagate.cli.progress import TerminalProgress
+    from dynagate.native.fmu import Fmu
+
+    with TerminalProgress() as progress, written_together(file.resolve().parent) as scratch:
+        unit = Fmu(robot, algorithm)
+        progress(f"tracing and compiling {robot.name}")
+        unit.write(scratch / file.name)
+    click.echo(file)
 
 
 def _floats(graph: Graph, robot: Robot, options: EmitOptions, progress: TerminalProgress) -> Mapping[str, str]:
