@@ -251,6 +251,28 @@ def test_clang_computes_what_gcc_computes(clang: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(value, usual[key], rtol=tolerance, atol=tolerance * np.abs(usual[key]).max())
 
 
+def test_without_a_compiler_the_one_of_the_wheel_is_used(tmp_path: Path) -> None:
+    """The path has sh only. Functions compile, and a compiler that is chosen but missing is an error as ever."""
+    pytest.importorskip("ziglang")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "sh").symlink_to("/bin/sh")
+    program = (
+        "import dynagate, numpy as np\n"
+        "from dynagate.native.compile import compiler, cxx\n"
+        "print(dynagate.compile('two_joint_arm', 'mass_matrix')(np.zeros(2)).m[0, 0], compiler(), cxx())\n"
+    )
+    environment = {"PATH": str(tmp_path / "bin"), "DYNAGATE_CACHE": str(tmp_path / "it's"), "HOME": str(Path.home())}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    number, *compilers = done.stdout.split()
+    expected = evaluate(trace(robots.load("two_joint_arm"), "mass_matrix"), {"q": np.zeros((1, 2))})["m"][0, 0, 0]
+    assert float(number) == pytest.approx(expected, rel=1e-12)
+    assert [Path(path).name for path in compilers] == ["cc", "c++"]
+    environment["CC"] = "gcc"
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    assert "no C compiler 'gcc' on the path; expected GCC or Clang, or one named by CC, or: pip install" in done.stderr
+
+
 def test_clang_takes_the_text_for_the_widest_vectors(clang: str, tmp_path: Path) -> None:
     """What is pushed for AVX-512 is popped in functions and in loops."""
     loop = dynagate.Rollout("two_joint_arm", steps=2, dt=0.01, device="numpy").loop

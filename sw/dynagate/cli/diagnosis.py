@@ -25,6 +25,7 @@ from dynagate.host.board_links import LINKS
 from dynagate.hw.boards import TOOLS
 from dynagate.native.cache import cache_folder, check_own, entries, size_of
 from dynagate.native.compile import compiler, nvcc, tried
+from dynagate.native.wheel_compiler import INSTALL
 
 RUN = "needed by 'dynagate run'"
 COLUMNS = 110
@@ -233,7 +234,7 @@ def _compiler(group: str, name: str, find: Callable[[], str], advice: str) -> Di
 
 def _c_compiler() -> DiagnosisRow:
     """The C compiler, which must compile a function that runs here."""
-    row = _compiler("C and CUDA", "C compiler", compiler, system_install("cc"))
+    row = _compiler("C and CUDA", "C compiler", compiler, f"{system_install('cc')}, or {INSTALL}")
     if row.state is not ToolState.OK:
         return row
     try:

@@ -16,6 +16,7 @@ from dynagate.base.errors import Error
 from dynagate.base.process import run
 from dynagate.native.cache import cache_folder, kept
 from dynagate.native.source import CSource
+from dynagate.native.wheel_compiler import INSTALL, wheel_compiler
 
 C_FLAGS = (
     "-std=gnu11",
@@ -64,12 +65,20 @@ class CompileError(Error, RuntimeError):
 
 
 def compiler() -> str:
-    """Return the path of the C compiler: $CC, or cc. Raise CompileError if it is missing."""
+    """Return the path of the C compiler: $CC, or cc, or that of the extra `compiler`.
+
+    Raises:
+        CompileError: No compiler is found.
+    """
     return _program("CC", "cc", "C", "GCC or Clang")
 
 
 def cxx() -> str:
-    """Return the path of the C++ compiler: $CXX, or g++. Raise CompileError if it is missing."""
+    """Return the path of the C++ compiler: $CXX, or g++, or that of the extra `compiler`.
+
+    Raises:
+        CompileError: No compiler is found.
+    """
     return _program("CXX", "g++", "C++", "GCC or Clang")
 
 
@@ -81,11 +90,18 @@ def nvcc() -> str:
 def _program(variable: str, usual: str, language: str, expected: str) -> str:
     name = os.environ.get(variable, usual)
     program = shutil.which(name)
+    if program is None and language in WHEEL_COMMANDS and variable not in os.environ:
+        program = wheel_compiler(WHEEL_COMMANDS[language], CompileError)
     if program is None:
+        more = f", or: {INSTALL}" if language in WHEEL_COMMANDS else ""
         raise CompileError(
-            f"no {language} compiler '{name}' on the path; expected {expected}, or one named by {variable}"
+            f"no {language} compiler '{name}' on the path; expected {expected}, or one named by {variable}{more}"
         )
     return program
+
+
+WHEEL_COMMANDS = {"C": "cc", "C++": "c++"}
+"""Language -> command of the compiler in the wheel."""
 
 
 CSELIB = "--param=max-cselib-memory-locations=20"
