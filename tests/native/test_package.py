@@ -11,13 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, Robot, evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.forces import Friction
-from dynagate.native.package import Package, graph_package
+from dynagate.native.package import graph_package
+from dynagate.native.package_content import Package
+from dynagate.native.package_files import package_files
 from dynagate.native.portable import c_names
 
 from tests.robots import floating_robot
@@ -53,7 +56,7 @@ def quiet(kind: str) -> list[str]:
 def written(package: Package, folder: Path) -> str:
     """Write the files of a package and return its name."""
     folder.mkdir(parents=True, exist_ok=True)
-    for file, text in package.files().items():
+    for file, text in package_files(package).items():
         (folder / file).write_text(text)
     return package.name
 
@@ -139,6 +142,81 @@ MIMIC = "\n".join(
         "</robot>",
     ]
 )
+
+
+def loop_name(files: Sequence[Path], folder: Path) -> str:
+    """Return the name of a package of a loop, whose files are in the folder, after strict compilation."""
+    name = next(file.stem for file in files if file.suffix == ".hpp")
+    flags = [flag for flag in STRICT if flag != "-Wshadow"]
+    for kind in ("gcc, C11", "g++, C++17"):
+        source, result = folder / f"{name}_f64.c", folder / "f64.o"
+        subprocess.run([*compiler(kind), *flags, "-fno-stack-protector", "-c", source, "-o", result], check=True)
+        rows = subprocess.run(["nm", "-P", result], check=True, capture_output=True, text=True).stdout.splitlines()
+        symbols = {row.split()[0]: row.split()[1] for row in rows}
+        undefined = {symbol for symbol, kind_ in symbols.items() if kind_ == "U"}
+        assert all(MATHEMATICS.fullmatch(symbol) for symbol in undefined), undefined
+        assert not {symbol for symbol, kind_ in symbols.items() if kind_ in "BbDdC"}
+    return name
+
+
+def test_rollouts_need_a_workspace_of_the_stated_size(tmp_path: Path) -> None:
+    """By the command, and with feedback. The test of a package passes too small a workspace as well."""
+    arguments = ["emit", "two_joint_arm", "--function", "rollout", "--dt", "0.01", "--integrator", "rk2"]
+    done = CliRunner().invoke(main, [*arguments, "--cmake", str(tmp_path / "steps")])
+    assert done.exit_code == 0, done.output
+    name = loop_name([Path(line) for line in done.stdout.splitlines()], tmp_path / "steps")
+    assert wrong_outputs(tmp_path / "steps", name, ["gcc", "-std=c11"], "-O1") == 0
+    done = CliRunner().invoke(main, [*arguments, "--folder", str(tmp_path / "c")])
+    assert "--function rollout without --cmake" in done.output
+    rollout = dynagate.Rollout(ARM, steps=4, dt=0.01, feedback=True, device="numpy")
+    folder = tmp_path / "feedback"
+    name = loop_name(rollout.write_cmake(folder), folder)
+    assert wrong_outputs(folder, name, ["gcc", "-std=c11"], "-O1", "-fsanitize=undefined") == 0
+    header = (folder / f"{name}.h").read_text()
+    size = int(re.findall(rf"{name}_workspace = (\d+)", header)[0])
+    body = folder / f"{name}_body.h"
+    assert f"workspace_size < {size}) return 2" in body.read_text()
+    assert "in  gain[iterations][2][4]" in header
+    body.write_text(body.read_text().replace(f"workspace_size < {size})", "workspace_size < 1)"))
+    assert wrong_outputs(folder, name, ["gcc", "-std=c11"], "-O1") > 0
+
+
+def test_a_rollout_refuses_counts_of_steps_that_it_cannot_take(tmp_path: Path) -> None:
+    rollout = dynagate.Rollout(ARM, steps=4, dt=0.01, every=2, device="numpy")
+    name = loop_name(rollout.write_cmake(tmp_path), tmp_path)
+    (tmp_path / "main.c").write_text(
+        f"""#include "{name}.h"
+        static double q[2], qd[2], tau[8], states[4], speeds[4], workspace[{name}_workspace];
+        static int status(long steps, double *memory) {{
+            return {name}_f64(q, qd, tau, states, speeds, steps, memory, {name}_workspace);
+        }}
+        int main(void) {{
+            return status(4, workspace) + 2 * (status(0, workspace) != 3) + 4 * (status(-2, workspace) != 3)
+                + 8 * (status(3, workspace) != 3) + 16 * (status(4, 0) != 2);
+        }}"""
+    )
+    sources = [tmp_path / "main.c", tmp_path / f"{name}_f64.c"]
+    subprocess.run(["gcc", "-std=c11", "-O1", *sources, "-o", tmp_path / "run", "-lm"], check=True)
+    assert subprocess.run([tmp_path / "run"], check=False).returncode == 0
+
+
+def test_solvers_solve_the_same_problems_as_in_python(tmp_path: Path) -> None:
+    """iLQR from several starts and to several goals, and inverse kinematics."""
+    random = np.random.default_rng(2)
+    cost = dynagate.control.Cost.quadratic(q=1.0, qd=0.1, tau=0.01, final=10.0)
+    planner = dynagate.ilqr(ARM, knots=4, dt=0.02, cost=cost, iterations=20, device="numpy")
+    folder = tmp_path / "ilqr"
+    starts, goals = random.uniform(-1.0, 1.0, (2, 5, 2))
+    name = loop_name(planner.write_cmake(folder, starts, 0.0 * starts, goal=goals), folder)
+    assert wrong_outputs(folder, name, ["gcc", "-std=c11"], "-O1") == 0
+    text = (folder / f"{name}_test.c").read_text()
+    plan = planner(starts, 0.0 * starts, goal=goals)
+    assert repr(float(plan.tau[0, 0, 0])) in text
+    finder = dynagate.inverse_kinematics(ARM, [dynagate.control.FramePosition(ARM.links[-1].name)], device="numpy")
+    folder = tmp_path / "ik"
+    target = {name: np.array([0.3, 0.1, 0.4]) for name in finder.inputs}
+    name = loop_name(finder.write_cmake(folder, starts, **target), folder)
+    assert wrong_outputs(folder, name, ["gcc", "-std=c11"], "-O1") == 0
 
 
 def test_the_header_lists_units_and_joints(tmp_path: Path) -> None:

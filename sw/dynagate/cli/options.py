@@ -184,15 +184,25 @@ DEFAULT_FUNCTION = "forward_dynamics_gradient"
 """The function of commands that are called without one."""
 
 
-def function_option(text: str, *, several: bool = False, default: str | None = DEFAULT_FUNCTION) -> Command:
-    """default: None for one that may be left out."""
-    more = f"; several with commas, or {ALL} for {', '.join(TOGETHER)}; or {ROLLOUT}" if several else ""
+def function_option(
+    text: str, *, several: bool = False, motions: bool = False, default: str | None = DEFAULT_FUNCTION
+) -> Command:
+    """Return the option --function.
+
+    Args:
+        text: Begin of the help.
+        several: Accept several functions, and a rollout.
+        motions: Accept a rollout.
+        default: The function unless another is given; None for an option that may be left out.
+    """
+    more = f"; several with commas, or {ALL} for {', '.join(TOGETHER)}" if several else ""
+    more += f"; or {ROLLOUT}" if several or motions else ""
     more += f"; or, with _ and the name of a frame, {', '.join(FRAME_FUNCTIONS)}"
     return click.option(
         "--function",
         "name",
         default=default,
-        type=FunctionNames() if several else FunctionName(list(LISTED)),
+        type=FunctionNames() if several else FunctionName([*LISTED, *([ROLLOUT] if motions else [])]),
         metavar="FUNCTION",
         show_default=default is not None,
         help=f"{text}: {', '.join(LISTED)}{more}.",

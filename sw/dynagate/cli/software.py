@@ -33,6 +33,7 @@ from dynagate.cli.refusals import CommandError, UsageError
 from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.cli.rollout import step_options
 from dynagate.design.files import content_hash
+from dynagate.dynamics import ROLLOUT
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.region import Region
@@ -117,6 +118,7 @@ def of_steps(command: Command) -> Command:
     epilog=examples(
         "emit iiwa14 --folder generated",
         "emit iiwa14 --cmake iiwa14_cpp",
+        "emit iiwa14 --cmake rollout --function rollout --dt 0.01 --integrator rk4",
         "emit iiwa14 --fmu iiwa14.fmu --dt 0.001 --integrator rk4",
         "emit iiwa14 --function forward_dynamics --cuda --folder cuda",
         "emit iiwa14 --function inverse_dynamics --integers --word 24 --folder integers",
@@ -125,7 +127,7 @@ def of_steps(command: Command) -> Command:
 )
 @robot_options
 @region_options(only_with="integers")
-@function_option("Write this function")
+@function_option("Write this function", motions=True)
 @options_of(EmitOptions)
 @of_steps
 @algorithm_options
@@ -152,6 +154,9 @@ def emit(
     from dynagate.graph.certificate import check_certificate
 
     target = _target(folder, options)
+    if name == ROLLOUT:
+        _write_rollout(robot, options, algorithm, target)
+        return
     if options.fmu is not None:
         _write_fmu(robot, algorithm, options.fmu)
         return
@@ -193,6 +198,36 @@ def _target(folder: Path | None, options: EmitOptions) -> Path:
     return target
 
 
+def _write_rollout(robot: Robot, options: EmitOptions, algorithm: AlgorithmOptions, folder: Path) -> None:
+    """Write a rollout as a CMake project, and print the files."""
+    from dynagate.cli.progress import TerminalProgress
+    from dynagate.dynamics.steps.step import DEFAULT_STEP
+    from dynagate.host.rollouts import Rollout
+
+    if options.cmake is None:
+        raise click.UsageError(f"--function {ROLLOUT} without --cmake; expected both: only --cmake writes loops")
+    if algorithm.variable_dt or algorithm.tolerance is not None:
+        raise click.UsageError("--variable-dt or --tolerance with --cmake; expected them left out")
+    with TerminalProgress() as progress:
+        progress(f"tracing {robot.name} {ROLLOUT}")
+        rollout = Rollout(
+            robot,
+            1,
+            DEFAULT_STEP if algorithm.dt is None else algorithm.dt,
+            integrator=algorithm.integrator,
+            form=algorithm.form,
+            forces=algorithm.forces,
+            linearize=algorithm.linearize,
+            implicit_damping=algorithm.implicit_damping,
+            device="numpy",
+        )
+        progress("writing C")
+        with written_together(folder) as scratch:
+            files = rollout.write_cmake(scratch, Region.of(robot, velocity=TESTED_SPEED))
+    for file in files:
+        click.echo(folder / file.name)
+
+
 def _write_fmu(robot: Robot, algorithm: AlgorithmOptions, file: Path) -> None:
     from dynagate.cli.progress import TerminalProgress
     from dynagate.native.fmu import Fmu
@@ -210,12 +245,13 @@ def _floats(graph: Graph, robot: Robot, options: EmitOptions, progress: Terminal
     from dynagate.native.cuda import emit_cuda
     from dynagate.native.emit import emit as emitted
     from dynagate.native.package import graph_package
+    from dynagate.native.package_files import package_files
     from dynagate.native.single import emit_single
     from dynagate.native.source import kernel_name
 
     progress(f"writing {'CUDA' if options.cuda else 'C'}")
     if options.cmake is not None:
-        return graph_package(graph, robot, Region.of(robot, velocity=TESTED_SPEED)).files()
+        return package_files(graph_package(graph, robot, Region.of(robot, velocity=TESTED_SPEED)))
     if options.single is not None:
         return emit_single(graph, Region.of(robot, velocity=TESTED_SPEED), options.single)
     packing = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +35,9 @@ from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.problems import ProblemInput, Problems
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts, own
+from dynagate.native.package import loop_package
+from dynagate.native.package_files import write_package
+from dynagate.native.portable_loop import same_inputs
 from dynagate.robot import RobotWarning
 from dynagate.robot.checked import RobotOrName
 
@@ -233,6 +238,39 @@ class Ilqr(Solver):
         check_solved(solved, arrays["q0"], self.robot, self.step)
         whole = {name: x[solved].astype(np.float64) for name, x in whole.items()}
         return self.in_fixed_point(IntegerLoop(self.loop, whole, policy, ("costs",), RETRIES))
+
+    def write_cmake(
+        self,
+        folder: str | os.PathLike[str],
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike,
+        tau: npt.ArrayLike | None = None,
+        **inputs: npt.ArrayLike,
+    ) -> list[Path]:
+        """Write the solver as a CMake project of C and C++17, as `dynagate emit --cmake` does for functions.
+
+        The C solves one problem in a call, in a workspace that the caller passes.
+
+        Args:
+            folder: Folder to write the files into. It is made if it is missing.
+            q0: Start positions (..., nq) of problems for the test, rad, m and unit quaternions.
+            qd0: Start velocities (..., nv), rad/s or m/s.
+            tau: First guess of the torques (..., knots, nv), N m or N; None for those that hold the robot.
+            inputs: Inputs of the cost and of forces, as in a call.
+
+        Returns:
+            The files.
+
+        Raises:
+            ArgumentError: An argument is not right.
+        """
+        self.check_open()
+        with np.errstate(all="ignore"):
+            problems, _ = self._problems(q0, qd0, tau, None, inputs)
+            same = same_inputs({name: each.parts for name, each in self.asked.items()})
+            package = loop_package(self.loop, self.robot, problems.inputs, fixed=self.fixed, same=same)
+        self.keep(problems)
+        return write_package(package, folder)
 
     @property
     def own_asked(self) -> dict[str, ProblemInput]:

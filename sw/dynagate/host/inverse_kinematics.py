@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -44,6 +46,8 @@ from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.ilqr import LONGEST, SHORTEST
 from dynagate.host.loop_solver import LoopSolver
 from dynagate.integrators.limits import LimitWatch, ranges
+from dynagate.native.package import loop_package
+from dynagate.native.package_files import write_package
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
 
@@ -236,6 +240,31 @@ class InverseKinematics(LoopSolver):
         count = int(solved.sum())
         whole = {name: np.repeat(x, count // len(x), axis=0).astype(np.float64) for name, x in inputs.items()}
         return self.in_fixed_point(IntegerLoop(self.loop, whole, policy))
+
+    def write_cmake(
+        self, folder: str | os.PathLike[str], q0: npt.ArrayLike | None = None, **targets: npt.ArrayLike
+    ) -> list[Path]:
+        """Write the search from one start as a CMake project of C and C++17, as `dynagate emit --cmake` does.
+
+        The C solves one problem in a call, in a workspace that the caller passes. It does not restart from other
+        positions.
+
+        Args:
+            folder: Folder to write the files into. It is made if it is missing.
+            q0: Starts (..., nq) of problems for the test; None for the middle of the joints' ranges.
+            targets: Value of each target in the test, by the names in `inputs`; all leading axes are broadcast.
+
+        Returns:
+            The files.
+
+        Raises:
+            ArgumentError: An argument is not right.
+        """
+        self.check_open()
+        problems, _ = self._problems(q0, None, targets)
+        inputs = self._loop_inputs(problems, problems["q0"])
+        package = loop_package(self.loop, self.robot, inputs, fixed=self._fixed)
+        return write_package(package, folder)
 
     def sensitivity(self, q: npt.ArrayLike, **targets: npt.ArrayLike) -> dict[str, Array]:
         """Return how a solution follows its targets: the smallest motion of the joints that keeps reaching them.

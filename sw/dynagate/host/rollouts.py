@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -48,12 +50,18 @@ from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.motion import Integrator, reverse_loop
 from dynagate.native.loop import LoopKernel
+from dynagate.native.package import loop_package
+from dynagate.native.package_content import STATES
+from dynagate.native.package_files import write_package
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
 from dynagate.robot.variable import check_inputs
 
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
+
+TEST_STEPS = 10
+"""Number of steps in the test of a rollout as portable C."""
 
 SMALL = 4096
 """Torques of a call up to which its arrays are copied to some that are bound to the kernel."""
@@ -192,6 +200,43 @@ class Rollout(Opened):
     def torques(self) -> str:
         """Return the name that the loop of the steps has for the torques of a call."""
         return "feedforward" if self._given else "tau"
+
+    def write_cmake(self, folder: str | os.PathLike[str], region: Region | None = None) -> list[Path]:
+        """Write the rollout as a CMake project of C and C++17, as `dynagate emit --cmake` does for functions.
+
+        The C steps one trajectory in a call, in a workspace that the caller passes. A call passes the number of steps.
+
+        Args:
+            folder: Folder to write the files into. It is made if it is missing.
+            region: Operating region that the states and torques of the test are drawn from. By default, speeds are up
+                to 1 rad/s or m/s.
+
+        Returns:
+            The files.
+
+        Raises:
+            ArgumentError: The integrator is not explicit, a call passes dt, or the robot has variable parameters.
+        """
+        if self.motion.begin is not None or self.motion.zeros or self.parameters or self.options.dt is None:
+            raise ArgumentError(
+                f"{self.integrator.in_errors} with dt={self.options.dt} as portable C; expected an explicit method, a "
+                "constant time step, and a robot without variable parameters"
+            )
+        drawn = self._drawn(Region.of(self.robot, velocity=1.0) if region is None else region)
+        return write_package(loop_package(self.loop, self.robot, drawn), folder)
+
+    def _drawn(self, region: Region) -> dict[str, Array]:
+        """Return inputs of the loop for a test, (STATES, *shape) and (STATES, TEST_STEPS, *shape) by name."""
+        count, each = STATES * TEST_STEPS, np.random.default_rng(1)
+        drawn = region.sample("forward_dynamics", count, seed=1)
+        values: dict[str, Array] = {"q": drawn["q"], "qd": drawn["qd"], "q_ref": drawn["q"], "qd_ref": drawn["qd"]}
+        values |= {"tau": drawn["tau"], "feedforward": drawn["tau"]}
+        inputs = {}
+        for port in self.loop.inputs:
+            shape = (STATES, TEST_STEPS, *port.shape)
+            value = values.get(port.name, -each.uniform(0.0, 0.1, (count, *port.shape))).reshape(shape)
+            inputs[port.name] = value if port.name in self.loop.per_turn else value[:, 0]
+        return inputs
 
     @cached_property
     def reverse(self) -> tuple[Loop, LoopKernel | None]:

@@ -24,7 +24,7 @@ from dynagate.forces.options import DEFAULTS, AlgorithmOptions
 from dynagate.graph import Graph, trace
 from dynagate.native.compile import CompileError, compiler
 from dynagate.native.headers import in_one_text
-from dynagate.native.package import OWNERSHIP
+from dynagate.native.package_files import OWNERSHIP
 from dynagate.native.portable import SEGMENT_PLACES, PortableStep
 from dynagate.native.source import stamp_of
 from dynagate.robot import Robot

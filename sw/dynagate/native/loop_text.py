@@ -92,6 +92,8 @@ class LoopText(ABC):
 
     def __init__(self, loop: Loop, number: str) -> None:
         self.loop, self.number = loop, number
+        self.zero = f"({number}){{0}}"
+        """Expression of zero in the C type."""
         self.size = 0
         self.scans: dict[tuple[int, tuple[int, ...]], ScanText] = {}
         """Emitted scans by scan and places: a scan that occurs again with the same ones is emitted once."""
@@ -258,8 +260,8 @@ class LoopText(ABC):
         inner, number, names = indent + "    ", self.number, scope.loop.last
         iterations, size = EXTRA[ITERATIONS], EXTRA[RESIDUAL]
         values, last = _runs(scope, names, scope.at), _runs(scope, names, scope.last)
-        yield f"{indent}{number} active = ({number}){{0}} + (real)1, {iterations} = {{0}}, {size} = {{0}};"
-        yield from _set_to(last, f"({number}){{0}}", indent)
+        yield f"{indent}{number} active = {self.zero} + (real)1, {iterations} = {{0}}, {size} = {{0}};"
+        yield from _set_to(last, self.zero, indent)
         yield f"{indent}for (int k = 0; k < {stop.at_most} && dg_any_{number}(active); k++) {{"
         yield from self._body(scope, inner)
         residual = f"v[{scope.at[stop.residual]}]"

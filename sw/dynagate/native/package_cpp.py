@@ -6,48 +6,52 @@ length, and with Eigen on the include path matrices of fixed size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
-from dynagate.base.arrays import Array
+from dynagate.native.package_content import Package
 from dynagate.native.portable import CArgument
 from dynagate.native.source import PRECISIONS, wrapped, wrapped_arguments
 
 
-def cpp_header(name: str, arguments: Sequence[CArgument]) -> str:
-    """Return the C++17 header.
-
-    Args:
-        name: Name of the package and of the function.
-        arguments: Arguments of the function.
-    """
-    return "\n".join(_lines(name, arguments)) + "\n"
+def cpp_header(package: Package) -> str:
+    """Return the C++17 header of a package."""
+    return "\n".join(_lines(package)) + "\n"
 
 
-def _lines(name: str, arguments: Sequence[CArgument]) -> Iterator[str]:
+def _lines(package: Package) -> Iterator[str]:
+    name, arguments = package.name, package.arguments
     yield f"#ifndef {name}_HPP\n#define {name}_HPP\n"
     yield f"/* {name} for C++17. Arguments, units and status: see {name}.h. */"
     yield f'#include "{name}.h"\n'
-    yield "#if defined(__has_include) && __cplusplus >= 202002L\n#if __has_include(<span>)\n#include <span>"
-    yield f"#define {name}_HAS_SPAN\n#endif\n#endif"
-    yield "#if defined(__has_include)\n#if __has_include(<Eigen/Core>)\n#include <Eigen/Core>"
-    yield f"#define {name}_HAS_EIGEN\n#endif\n#endif\n"
+    has_shapes = package.workspace is None
+    if has_shapes:
+        yield "#if defined(__has_include) && __cplusplus >= 202002L\n#if __has_include(<span>)\n#include <span>"
+        yield f"#define {name}_HAS_SPAN\n#endif\n#endif"
+        yield "#if defined(__has_include)\n#if __has_include(<Eigen/Core>)\n#include <Eigen/Core>"
+        yield f"#define {name}_HAS_EIGEN\n#endif\n#endif\n"
     yield "namespace dynagate {\n\n/* Pointers to the first entries. */"
     for number, suffix in PRECISIONS:
-        yield from _overload(name, suffix, arguments, partial(CArgument.declared, number=number), "")
-    yield f"\n#ifdef {name}_HAS_SPAN\n/* Spans, or arrays of the right length. */"
-    for number, suffix in PRECISIONS:
-        yield from _overload(name, suffix, arguments, partial(_span, number=number), ".data()")
-    yield f"#endif\n\n#ifdef {name}_HAS_EIGEN"
-    yield from _eigen(name, arguments)
-    yield f"#endif\n\n}} // namespace dynagate\n\n#undef {name}_HAS_SPAN\n#undef {name}_HAS_EIGEN\n#endif"
+        declared = package.declared(number)
+        names = [text.split()[-1].lstrip("*") for text in declared]
+        yield from _overload(name, suffix, declared, names)
+    if has_shapes:
+        data = [f"{each.name}.data()" for each in arguments]
+        yield f"\n#ifdef {name}_HAS_SPAN\n/* Spans, or arrays of the right length. */"
+        for number, suffix in PRECISIONS:
+            yield from _overload(name, suffix, [_span(each, number) for each in arguments], data)
+        yield f"#endif\n\n#ifdef {name}_HAS_EIGEN"
+        yield from _eigen(name, arguments)
+        yield "#endif"
+    yield "\n} // namespace dynagate\n"
+    if has_shapes:
+        yield f"#undef {name}_HAS_SPAN\n#undef {name}_HAS_EIGEN"
+    yield "#endif"
 
 
-def _overload(
-    name: str, suffix: str, arguments: Sequence[CArgument], declared: Callable[[CArgument], str], data: str
-) -> Iterator[str]:
-    yield from wrapped_arguments(f"inline int {name}", map(declared, arguments), " noexcept {")
-    yield from wrapped_arguments(f"return ::{name}_{suffix}", (each.name + data for each in arguments), ";", "    ")
+def _overload(name: str, suffix: str, declared: Sequence[str], passed: Sequence[str]) -> Iterator[str]:
+    """Yield a function of one precision that passes its arguments to that of C."""
+    yield from wrapped_arguments(f"inline int {name}", declared, " noexcept {")
+    yield from wrapped_arguments(f"return ::{name}_{suffix}", passed, ";", "    ")
     yield "}"
 
 
@@ -79,27 +83,22 @@ def _eigen(name: str, arguments: Sequence[CArgument]) -> Iterator[str]:
         yield "    return results;\n}"
 
 
-def example(name: str, arguments: Sequence[CArgument], inputs: Mapping[str, Array]) -> str:
-    """Return a program that calls the function for one state and prints the first output.
-
-    Args:
-        name: Name of the package.
-        arguments: Arguments of the function.
-        inputs: States by the name of the input; the first one is used.
-    """
+def example(package: Package) -> str:
+    """Return a program that calls the function for one state and prints the first output."""
+    name, outputs = package.name, package.outputs
     lines = [f"/* One call of {name} in C++17. */", f'#include "{name}.hpp"', "#include <cstdio>\n", "int main() {"]
-    for each in arguments:
+    for each in package.arguments:
         if each.is_output:
-            lines.append(f"    double {each.name}[{max(1, each.size)}];")
+            lines.append(f"    double {each.name}[{each.numbers(package.iterations)}];")
         else:
-            numbers = ", ".join(f"{x:.9g}" for x in inputs[each.port.name][0].ravel())
+            numbers = ", ".join(f"{x:.9g}" for x in package.vectors.inputs[each.port.name][0].ravel())
             lines += wrapped(f"const double {each.name}[] = {{{numbers}}};", "    ", " " * 8)
-    outputs = [each.name for each in arguments if each.is_output]
-    call = f"const int status = dynagate::{name}"
-    lines += wrapped_arguments(call, (each.name for each in arguments), ";", "    ")
+    if package.workspace is not None:
+        lines.append(f"    static double workspace[{name}_workspace];")
+    lines += wrapped_arguments(f"const int status = dynagate::{name}", package.passed(), ";", "    ")
     lines += [
-        '    if (status != 0) return std::printf("an input or a result is infinite or NaN\\n"), status;',
-        f'    for (double x : {outputs[0]}) std::printf("%.17g\\n", x);',
+        '    if (status != 0) return std::printf("the call failed, with status %d\\n", status), status;',
+        f'    for (double x : {outputs[0].name}) std::printf("%.17g\\n", x);',
         "    return 0;\n}",
     ]
     return "\n".join(lines) + "\n"

@@ -75,6 +75,10 @@ class CArgument:
         steps = "iterations" if self.every == 1 else f"iterations / {self.every}"
         return "".join(f"[{n}]" for n in ([steps] if self.is_repeated else []) + [str(n) for n in self.port.shape])
 
+    def numbers(self, iterations: int) -> int:
+        """Return the number of entries of the array in a call with this many iterations."""
+        return max(1, self.size * (iterations // self.every if self.is_repeated else 1))
+
     def declared(self, number: str) -> str:
         """Return the declaration of the argument for a type of numbers."""
         return f"{'' if self.is_output else 'const '}{number} *{self.name}"
@@ -107,6 +111,11 @@ class PortableStep(GraphText):
 
     constant = "{}"
 
+    def __init__(self, graph: Graph, name: str, *, in_workspace: bool = False) -> None:
+        super().__init__(graph, name)
+        self.in_workspace = in_workspace
+        """Whether the caller passes the memory of the slots."""
+
     @cached_property
     def program(self) -> KernelProgram:
         """The loads, computations and stores of the function."""
@@ -119,8 +128,9 @@ class PortableStep(GraphText):
         yield from self.segments(self.program)
         sources = [f"const real *in{k}" for k in range(len(self.graph.inputs))]
         targets = [f"real *out{k}" for k in range(len(self.graph.outputs))]
-        yield f"static void {self.name}({', '.join([*sources, *targets])}) {{"
-        yield f"    real m[{self.program.slots}];\n    m[0] = 0;"
+        memory = ["real *m"] if self.in_workspace else []
+        yield f"static void {self.name}({', '.join([*sources, *targets, *memory])}) {{"
+        yield "    m[0] = 0;" if self.in_workspace else f"    real m[{self.program.slots}];\n    m[0] = 0;"
         yield from (f"    (void)in{k};" for k in range(len(self.graph.inputs)))
         yield from (f"    m[{slot[i]}] = {place};" for i, place in self.sources.items())
         for a, results in self.angles.items():

@@ -10,6 +10,7 @@ import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
+from dynagate.base.errors import Error
 from dynagate.native.cache import cache_folder, kept
 
 WHEEL = "ziglang"
@@ -20,7 +21,7 @@ FLAGS = ("-fno-sanitize=undefined",)
 """Flags that remove what this compiler adds to functions by default: checks that stop the process."""
 
 
-def wheel_compiler(language: str, failure: type[Exception]) -> str | None:
+def wheel_compiler(language: str, failure: type[Error]) -> str | None:
     """Return the path of a script that runs the compiler of the wheel, or None if the wheel is not installed.
 
     Args:
