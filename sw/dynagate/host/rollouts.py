@@ -235,7 +235,7 @@ class Rollout(Opened):
         for port in self.loop.inputs:
             shape = (STATES, TEST_STEPS, *port.shape)
             value = values.get(port.name, -each.uniform(0.0, 0.1, (count, *port.shape))).reshape(shape)
-            inputs[port.name] = value if port.name in self.loop.per_turn else value[:, 0]
+            inputs[port.name] = value if port.name in self.loop.per_iteration else value[:, 0]
         return inputs
 
     @cached_property

@@ -88,7 +88,7 @@ def loop_package(
         ),
         workspace=text.workspace,
         counts=text.counts,
-        iterations=loop.turns(problems),
+        iterations=loop.iterations(problems),
         reports=text.checks,
     )
 

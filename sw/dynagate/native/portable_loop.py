@@ -61,12 +61,12 @@ class PortableLoop:
 
     def __init__(self, loop: Loop, name: str, fixed: Mapping[str, Array], same: Mapping[str, str]) -> None:
         self.loop, self.name, self.fixed, self.same = loop, name, fixed, same
-        own = loop.stop.turns if isinstance(loop.stop, Count) else 1
+        own = loop.stop.iterations if isinstance(loop.stop, Count) else 1
         self.counts = own is None
         """Whether a call passes the number of iterations."""
         inputs = [port for port in loop.inputs if port.name not in fixed and port.name not in same]
         ports = (*inputs, *loop.outputs)
-        repeated = {**dict.fromkeys(loop.per_turn, 1), **dict.fromkeys(loop.kept, loop.every)}
+        repeated = {**dict.fromkeys(loop.per_iteration, 1), **dict.fromkeys(loop.kept, loop.every)}
         self.arguments: list[CArgument] = []
         for k, (label, port) in enumerate(zip(c_names(port.name for port in ports), ports, strict=True)):
             is_output, every = k >= len(inputs), repeated.get(port.name)
@@ -106,7 +106,7 @@ class PortableLoop:
             yield "    const long count = iterations;"
             yield f"    if (count < 1 || count % {self.loop.every}) return {NO_ITERATIONS};"
         elif isinstance(self.loop.stop, Count):
-            yield f"    const long count = {self.loop.stop.turns};"
+            yield f"    const long count = {self.loop.stop.iterations};"
         if self.checks:
             yield "    real doubt = 0;"
             yield from self._doubts(is_output=False)
