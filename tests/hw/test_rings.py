@@ -328,7 +328,10 @@ def test_run_builds_simulates_and_checks(plain: Design, designs: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("run two_joint_arm --steps 3", "--steps of forward_dynamics_gradient; expected it left out, or --function"),
+        (
+            "run two_joint_arm --steps 3",
+            "--steps does not apply to forward_dynamics_gradient; leave it out, or pass --function",
+        ),
         ("run two_joint_arm --function rollout --error 1e-3", "--error of a rollout; expected --word BITS"),
         ("run two_joint_arm --function rollout --dt 0", "expected a number of more than 0"),
         ("run two_joint_arm --function rollout --dt nan", "expected a number of more than 0"),

@@ -846,7 +846,7 @@ def test_the_command_builds_a_program(tmp_path: Path) -> None:
         (("run", "--units", 9), "9"),
         (("build", "--units", 4, "--axi", 64), "--axi of a program; expected it left out"),
         (("build", "--units", 4, "--budget", "dsp=3"), "--budget of a program; expected it left out"),
-        (("run", "--units", 4, "--steps", 3), "--steps of forward_dynamics_gradient; expected it left out"),
+        (("run", "--units", 4, "--steps", 3), "--steps does not apply to forward_dynamics_gradient; leave it out"),
     ],
     ids=str,
 )

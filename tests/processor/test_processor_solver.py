@@ -475,26 +475,41 @@ def test_the_command_solves_on_a_core(words: str, tmp_path: Path) -> None:
             "--word and --formats are both given; expected one: each decides the formats",
         ),
         (("--function", "mppi", "--error", "1e-3"), "--error with --function mppi; expected it left out"),
-        (("--knots", "8"), "--knots of forward_dynamics_gradient; expected it left out, or --function ilqr or mppi"),
+        (
+            ("--knots", "8"),
+            "--knots does not apply to forward_dynamics_gradient; leave it out, or pass --function ilqr or mppi",
+        ),
         (("--function", "mppi"), "--function mppi without --units; expected a processor's units, such as --units 8"),
-        (("--function", "ilqr", "--samples", "8"), "--samples of ilqr; expected it left out, or --function mppi"),
+        (
+            ("--function", "ilqr", "--samples", "8"),
+            "--samples does not apply to ilqr; leave it out, or pass --function mppi",
+        ),
         (
             ("--function", "ilqr", "--samples-per-run", "2"),
-            "--samples-per-run of ilqr; expected it left out, or --function mppi",
+            "--samples-per-run does not apply to ilqr; leave it out, or pass --function mppi",
         ),
         (
             ("--function", "mppi", "--units", "2", "--samples", "9", "--samples-per-run", "2"),
             "--samples-per-run 2 of 9 samples; expected a number that divides them",
         ),
         (("--units", "4", "--samples-per-run", "5"), "--samples-per-run 5; expected 1 to 4 samples in one run"),
-        (("closed-loop", "--units", "4"), "--units of --controller derivatives; expected it left out"),
+        (("closed-loop", "--units", "4"), "--units does not apply to --controller derivatives; leave it out"),
         (
             ("closed-loop", "--controller", "ilqr", "--rtl", "27"),
-            "--rtl of --controller ilqr without --units",
+            "--rtl with --controller ilqr needs the units of a core",
         ),
-        (("closed-loop", "--controller", "ilqr", "--error", "0.1"), "--error of --controller ilqr; expected it left"),
-        (("closed-loop", "--controller", "ilqr", "--samples", "9"), "--samples of --controller ilqr; expected it left"),
-        (("closed-loop", "--controller", "mppi", "--rtl", "27"), "--rtl of --controller mppi without --units"),
+        (
+            ("closed-loop", "--controller", "ilqr", "--error", "0.1"),
+            "--error does not apply to --controller ilqr; pass its word length by --rtl",
+        ),
+        (
+            ("closed-loop", "--controller", "ilqr", "--samples", "9"),
+            "--samples does not apply to --controller ilqr; leave it out",
+        ),
+        (
+            ("closed-loop", "--controller", "mppi", "--rtl", "27"),
+            "--rtl with --controller mppi needs the units of a core",
+        ),
     ],
 )
 def test_options_of_the_commands(options: tuple[str, ...], text: str) -> None:

@@ -30,10 +30,10 @@ class BenchOptions:
     )
     threads: int = option("Use this many threads in threaded measurements.", 2, most=MOST_THREADS)
     ii: int = option(INTERVAL, 8, unit="CYCLES", most=LONGEST_INTERVAL)
-    no_pinocchio: bool = option("Leave Pinocchio out, which compiles for minutes the first time.", False)
-    pinocchio_float32: bool = option("Measure the error of its float32 too: 8 GB to compile.", False)
+    no_pinocchio: bool = option("Skip Pinocchio, which compiles for minutes the first time.", False)
+    pinocchio_float32: bool = option("Measure the float32 error of Pinocchio too, which needs 8 GB to compile.", False)
     everything: bool = option(
-        "Also measure what takes more than two minutes to compile for a large robot.", False, name="--all"
+        "Also measure variants that take more than two minutes to compile for a large robot.", False, name="--all"
     )
 
     def __post_init__(self) -> None:

@@ -20,16 +20,17 @@ from dynagate.cli.parameters import RobotName
 @click.option(
     "--trust-robot",
     is_flag=True,
-    help="Let xacro or MuJoCo read their own files, which can run programs and name other files.",
+    help="Trust this xacro or MJCF file, which can run code and open other files.",
 )
 @click.option("--strict", is_flag=True, help="Fail on warnings too, not only on errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
 def check(robot: str, trust_robot: bool, strict: bool, as_json: bool) -> None:
-    """Check the physics of ROBOT before use, and print what is wrong with its place, number and likely slip.
+    """Check the physics of ROBOT before use, and print each error with its place, number and probable cause.
 
-    The checks look at inertias, centers of mass, densities, limits, axes, twins on the left and right, torques of
-    gravity against limits, and the condition of the mass matrix.
-    The exit status is 1 if there are errors, or warnings with --strict, else 0."""
+    The checks concern inertias, centers of mass, densities, limits, axes, pairs on the left and right, torques of
+    gravity against limits, and the condition of the mass matrix. The exit status is 1 if there are errors, or warnings
+    with --strict, else 0.
+    """
     from dynagate.checks.check import check as findings_of
     from dynagate.checks.finding import LEVELS
     from dynagate.cli.errors import as_options

@@ -66,7 +66,7 @@ class ShellOptions:
         "Add AXI streams with this many bits, and registers.", None, choices=tuple(map(str, WIDTHS))
     )
     tlast: str | None = option(
-        f"End a sample or a batch by TLAST, with --axi.  [default: {PER_SAMPLE}]",
+        f"Set TLAST at the end of each sample or each batch, with --axi.  [default: {PER_SAMPLE}]",
         None,
         choices=(PER_SAMPLE, PER_BATCH),
     )
@@ -130,7 +130,7 @@ class BitstreamOptions:
         type=NumberType(parameters.real(lambda x: 1.0 <= x <= MOST_MEGAHERTZ), f"a number from 1 to {MOST_MEGAHERTZ}"),
     )
     only_project: bool = option("Write the project without running the vendor's tools.", False)
-    project_folder: Path = option("Keep projects in this folder.", "build/boards", unit="FOLDER", type=Folder())
+    project_folder: Path = option("Write projects into this folder.", "build/boards", unit="FOLDER", type=Folder())
 
 
 @command(
@@ -156,7 +156,7 @@ def build(
     options: BuildOptions,
     **request: Any,
 ) -> None:
-    """Build the Verilog of ROBOT's datapath and print the folder where it lies. With --units it is a program."""
+    """Build a design for ROBOT and print its folder: a pipelined datapath, or with --units a processor program."""
     from dynagate.cli.progress import TerminalProgress
     from dynagate.hw.datasheet import DATASHEET
     from dynagate.hw.plan.cost import Budget
@@ -238,9 +238,10 @@ def synth(
     units: int | Cores | None,
     **request: Any,
 ) -> None:
-    """Synthesize ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers.
+    """Synthesize ROBOT's design with Yosys, shell included, count its cells and check paths between registers.
 
-    With --units it is the core of ROBOT's program that is synthesized: the same for every robot that it holds."""
+    With --units, the processor core is synthesized. It is the same for every robot whose program fits it.
+    """
     from dynagate.cli.progress import TerminalProgress
     from dynagate.hw.targets.area import area, check_liberty
     from dynagate.hw.targets.synth import synthesize, synthesize_modules, table, table_of, tops
@@ -320,11 +321,12 @@ def run(
     seed: int,
     **options: Any,
 ) -> None:
-    """Build ROBOT's accelerator, simulate it, stream random states through it and check every result.
+    """Build ROBOT's accelerator, simulate it with random states and check every result.
 
-    With --units it is a program for a processor, whose core is compiled once for all robots.
+    With --units, the design is a program for the processor. Its simulation is compiled once for all robots.
 
-    The exit status is 0 where all of them pass, else 1."""
+    The exit status is 0 if all results pass, else 1.
+    """
     require_programs("'dynagate run'", simulation_programs())
     from dynagate.cli.progress import TerminalProgress
     from dynagate.host.report import Checks, report_design
@@ -342,7 +344,7 @@ def run(
 def _check_steps(name: str, steps: int | None) -> None:
     """Raises UsageError: steps of a function of one state."""
     if steps is not None and name != ROLLOUT:
-        raise UsageError(f"--steps of {name}; expected it left out, or --function {ROLLOUT}")
+        raise UsageError(f"--steps does not apply to {name}; leave it out, or pass --function {ROLLOUT}")
 
 
 def core_option(command: Any) -> Any:
@@ -395,12 +397,13 @@ def bitstream(
     folder: Path,
     **request: Any,
 ) -> None:
-    """Make the bitstream of ROBOT's accelerator for a board, or the project that makes it where the vendor's tools are.
+    """Make the bitstream of ROBOT's accelerator for a board, or the project for the vendor's tools.
 
-    With --core, and without ROBOT, it holds a processor's cores, which run programs of every robot.
+    With --core, and without ROBOT, the bitstream holds processor cores, which run programs for any robot.
 
-    Without --ii the interval is the shortest that the board's resources and its link allow. The rates printed are
-    modeled, the clock is assumed, the lookup tables are estimated."""
+    Without --ii, the interval is the shortest that the board's resources and its link allow. The printed rates are
+    modeled, the clock is assumed and the lookup tables are estimated.
+    """
     from dynagate.cli.progress import TerminalProgress
     from dynagate.hw.targets.project import bitstream_design, choice_table
 

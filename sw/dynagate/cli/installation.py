@@ -20,14 +20,15 @@ from dynagate.native.cache import UNUSED_DAYS, cache_folder
 
 
 @command(
-    short_help="Say what is installed, what is missing, what to type.",
+    short_help="List what is installed, what is missing, what to type.",
     epilog=examples("doctor"),
 )
 def doctor() -> None:
-    """Print what dynagate needs and what of it is here.
+    """List what dynagate needs, and what of it is installed.
 
-    It looks at programs, the packages of each extra, compilers, the GPU, the cache and the devices of boards.
-    The exit status is 0 where all that 'dynagate run' needs is here, else 1."""
+    The list has programs, the packages of each extra, compilers, the GPU, the cache and the devices of boards. The exit
+    status is 0 if 'dynagate run' has everything that it needs, else 1.
+    """
     from dynagate.cli.diagnosis import ToolState, diagnosed, is_ready, table
     from dynagate.cli.progress import TerminalProgress
 
@@ -54,7 +55,7 @@ class CleanOptions:
         type=click.Path(exists=True, file_okay=False, path_type=Path),
     )
     days: float = option(
-        "Remove designs that are at least this many days old, with --designs.",
+        "Remove only designs that are at least this many days old, with --designs.",
         str(UNUSED_DAYS),
         type=NumberType(parameters.real(lambda x: x >= 0.0), "a number of days, 0 or more"),
     )
@@ -66,9 +67,10 @@ class CleanOptions:
 )
 @options_of(CleanOptions)
 def clean(options: CleanOptions) -> None:
-    """Remove what dynagate compiled into its cache, and with --designs old designs, and print how much that frees.
+    """Remove compiled functions from the cache, and with --designs old designs, and print how much space is freed.
 
-    Nothing outside the cache is touched without --designs. All that is removed is made again when it is needed."""
+    Without --designs, nothing outside the cache is removed. Compiled functions are made again when they are needed.
+    """
     designs, dry_run = options.designs, options.dry_run
     if designs is None and click.get_current_context().get_parameter_source("days") is ParameterSource.COMMANDLINE:
         raise UsageError("--days without --designs; expected both: the cache is emptied whatever its age")

@@ -237,7 +237,9 @@ class FormatOptions:
         callback=mapping,
     )
     target: str | None = option(
-        f"Fill this multiplier, with --error.  [default: {next(iter(MULTIPLIERS))}]", None, choices=tuple(MULTIPLIERS)
+        f"Choose word lengths that fill this multiplier, with --error.  [default: {next(iter(MULTIPLIERS))}]",
+        None,
+        choices=tuple(MULTIPLIERS),
     )
     floor: float | None = option(
         "Measure the error of a small block relative to this part of its root mean square, with --error.  "
@@ -246,7 +248,7 @@ class FormatOptions:
         unit="PART",
         type=NumberType(parameters.real(lambda x: 0.0 <= x <= 1.0), "a number from 0 to 1"),
     )
-    near_rest: bool = option("Keep the error for states near rest too, with --error.", False)
+    near_rest: bool = option("Meet the error for states near rest too, with --error.", False)
 
     def check(self, formats: Path | None, function: FunctionRow) -> None:
         """Raise an error if formats come from two places, or an error is that of a block that there is not."""
@@ -313,7 +315,9 @@ CERTIFICATE = field_option(DesignOptions, "certificate")
 def _check_proofs(rest: dict[str, Any]) -> None:
     """Raises UsageError: --proved does not go with other options."""
     if rest["proved"] and rest["errors"]:
-        raise UsageError("--proved and --error are both given; expected one: an error is one of samples")
+        raise UsageError(
+            "--proved and --error are both given; expected one: an error holds for samples, a proof for all states"
+        )
 
 
 def design_options(command: Command, *, interval: Command = ii_option) -> Command:
@@ -336,7 +340,7 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
         PROVED,
         CERTIFICATE,
         STAGES,
-        folder_option("Keep designs in this folder.", default="build/designs", show_default=True),
+        folder_option("Write designs into this folder.", default="build/designs", show_default=True),
     )
 
 

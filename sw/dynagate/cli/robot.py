@@ -92,7 +92,7 @@ class ReadOptions:
         type=NamedNumber(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
         callback=mapping,
     )
-    ignore_friction: bool = option("Leave out Coulomb friction.", False)
+    ignore_friction: bool = option("Leave out the Coulomb friction of the file.", False)
     allow_unphysical: bool = option("Accept inertias that no body has.", False)
     round_rotations: float | None = option(
         "Round rotations that are within this angle of a right angle, such as 1e-5 for a file with 1.5708.",
@@ -100,11 +100,9 @@ class ReadOptions:
         unit="RAD",
         type=NumberType(parameters.real(lambda x: 0.0 < x < 0.1), "an angle above 0 and below 0.1 rad"),
     )
-    unlimited: bool = option("Let joints without position limits turn from -π to π.", False)
-    lax: bool = option("Read XML with small errors.", False)
-    trust_robot: bool = option(
-        "Let xacro or MuJoCo read their own files, which can run programs and name other files.", False
-    )
+    unlimited: bool = option("Let joints without position limits rotate from -π to π.", False)
+    lax: bool = option("Accept small errors of the XML, such as an undeclared prefix.", False)
+    trust_robot: bool = option("Trust this xacro or MJCF file, which can run code and open other files.", False)
 
     def read(self, name: str) -> Robot:
         """Return the robot of a name or a file. Warnings of the reader are lines of their own."""
@@ -147,7 +145,7 @@ class CarriedOptions:
 
     def __post_init__(self) -> None:
         if self.compliance and not (self.contact or self.loop):
-            raise UsageError("--compliance without --contact or --loop; expected one: it is theirs")
+            raise UsageError("--compliance needs --contact or --loop, whose compliance it is")
 
     def on(self, robot: Robot) -> Robot:
         """Return the robot with these contacts and loops."""

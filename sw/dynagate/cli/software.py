@@ -76,7 +76,7 @@ class EmitOptions:
     cuda: bool = option("Write CUDA, float32, instead of C.", False)
     integers: bool = option("Write C without floats: the integers of a datapath, one state.", False)
     single: str | None = option("Write small C for one state, in this type.", None, choices=("float32", "float64"))
-    pack: bool = option("Leave out entries that are always zero or equal to one before.", False)
+    pack: bool = option("Leave out entries that are always zero or equal to an earlier entry.", False)
     cmake: Path | None = option(
         "Write a CMake project of C and C++17 into this folder, instead of --folder.",
         None,
@@ -327,7 +327,7 @@ class BenchOutput:
     """Files that the figures of a comparison are written to."""
 
     json_file: Path | None = option(
-        "Keep the figures as JSON, part by part: the same command goes on with an interrupted run.",
+        "Write the figures as JSON after each part. The same command continues an interrupted run.",
         None,
         name="--json",
         unit="FILE",
@@ -346,7 +346,7 @@ class BenchOutput:
 
 
 @command(
-    short_help="Measure the gradient on every device here.",
+    short_help="Measure the gradient on every available device.",
     epilog=examples(
         "bench iiwa14 --no-pinocchio",
         "bench iiwa14 --boards",
@@ -360,11 +360,11 @@ class BenchOutput:
 @options_of(BenchOptions)
 @click.option("--boards", "boards_alone", is_flag=True, help="Model the boards and measure their driver, nothing else.")
 def bench(robot: Robot, region: Region, options: BenchOptions, output: BenchOutput, boards_alone: bool) -> None:
-    """Measure the gradient of ROBOT's forward dynamics on every device that is here, compared with Pinocchio; model
-    boards.
+    """Measure the gradient of ROBOT's forward dynamics on every available device, compared with Pinocchio.
 
-    For each board: the shortest interval that fits, the rates of datapath and link by arithmetic, and the time that the
-    driver takes on this computer, measured."""
+    For each board, the output has the shortest interval that fits, the modeled rates of datapath and link, and the
+    measured time of the driver on this computer.
+    """
     if boards_alone:
         _refuse_beside_boards()
 

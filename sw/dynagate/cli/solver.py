@@ -31,7 +31,9 @@ def solver_option(command: Command) -> Command:
         function = rest["name"]
         for option, value, owners in (("knots", knots, SOLVERS), ("samples", samples, SOLVERS[1:])):
             if value is not None and function not in owners:
-                raise UsageError(f"--{option} of {function}; expected it left out, or --function {' or '.join(owners)}")
+                raise UsageError(
+                    f"--{option} does not apply to {function}; leave it out, or pass --function {' or '.join(owners)}"
+                )
         if function not in SOLVERS:
             return command(robot, region=region, **rest)
         _solve(region, KNOTS if knots is None else knots, SAMPLES if samples is None else samples, rest)
@@ -59,7 +61,9 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
         raise UsageError(f"{option} with --function {function}; expected it left out")
     chosen = context.get_parameter_source("samples_per_run") is ParameterSource.COMMANDLINE
     if chosen and function != SOLVERS[1]:
-        raise UsageError(f"--samples-per-run of {function}; expected it left out, or --function {SOLVERS[1]}")
+        raise UsageError(
+            f"--samples-per-run does not apply to {function}; leave it out, or pass --function {SOLVERS[1]}"
+        )
     samples_per_run = asked["samples_per_run"] if chosen else None
     if samples_per_run is not None and samples % samples_per_run:
         raise UsageError(

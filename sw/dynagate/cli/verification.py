@@ -50,10 +50,11 @@ Examples:
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
 @options_of(VerifyOptions)
 def verify(folder: Path, options: VerifyOptions) -> None:
-    """Run the Verilog bench and the cocotb bench of the design or program in FOLDER, and print samples, cycles,
-    errors and functional coverage.
+    """Run the Verilog bench and the cocotb bench of the design or program in FOLDER.
 
-    The exit status is 0 where all of them pass, else 1. An edited bench is refused."""
+    The output has samples, cycles, errors and functional coverage. The exit status is 0 if all benches pass, else 1. An
+    edited bench is refused.
+    """
     simulators, seed = options.simulators, options.seed
     if not any((folder / name).is_file() for name in (FILE, OLD_PROGRAM)):
         expected = "expected a folder that `dynagate build` printed"

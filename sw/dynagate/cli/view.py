@@ -40,7 +40,7 @@ class ViewOptions:
         type=parameters.File(),
     )
     dt: float = option(
-        "Show the states this far apart in time.",
+        "Show states that are this far apart in time, s.",
         0.02,
         unit="SECONDS",
         type=NumberType(parameters.positive, "a number of more than 0"),
@@ -49,7 +49,9 @@ class ViewOptions:
         "Draw for a light or dark page; auto follows the reader's browser.", "auto", choices=("auto", "light", "dark")
     )
     opened: bool = option("Open the file in the browser.", False, name="--open")
-    turn: bool = option("Show the robot in the browser instead, to be turned and played.", False)
+    turn: bool = option(
+        "Show the robot and its motion as an interactive view in the browser, instead of writing a file.", False
+    )
     meshes: Path | None = option(
         "Read mesh files from this folder only.  [default: the robot's package, or its file's folder]",
         None,
@@ -68,12 +70,14 @@ class ViewOptions:
 @options_of(ViewOptions)
 @click.pass_context
 def view(context: click.Context, robot: Robot, trajectory: Path | None, options: ViewOptions) -> None:
-    """Draw ROBOT, or show it in the browser (--turn), in the motion of TRAJECTORY or else one joint after the other.
+    """Draw ROBOT and its motion to a file, or show it in the browser with --turn.
 
-    The shapes and meshes of its URDF file are drawn, or else capsules along its links.
+    Without TRAJECTORY, one joint moves after the other. The robot has the shapes and meshes of its URDF file, else
+    capsules along its links.
 
-    TRAJECTORY is an .npz file with `q`, (steps, nq) or (batch, steps, nq) in rad and m, as
-    numpy.savez(file, q=motion.q) writes it."""
+    TRAJECTORY is an .npz file with `q`, (steps, nq) or (batch, steps, nq) in rad and m. In Python,
+    numpy.savez(file, q=motion.q) writes it.
+    """
     from dynagate.views.scene.pictures import Shapes, draw, sweep
 
     q = sweep(robot) if trajectory is None else _read(trajectory)

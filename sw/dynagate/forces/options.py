@@ -21,7 +21,7 @@ from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.forces.listed import all_as_text, all_of_text
 from dynagate.robot import Robot
 
-IMPLICIT_DAMPING = "Take joint damping at the velocity after each step, so that no step is too long for it."
+IMPLICIT_DAMPING = "Evaluate joint damping at the velocity after each step, which is stable for any time step."
 """Help text of the option for joint damping in a step."""
 
 
@@ -37,10 +37,10 @@ class StepOptions:
         ArgumentTypeError: An option has another type.
     """
 
-    dt: float | None = option("Step by this time.  [default: 0.001]", None, unit="SECONDS")
+    dt: float | None = option("Use this time step, s.  [default: 0.001]", None, unit="SECONDS")
     """Time step in s; None for an input `dt` () of each step."""
     integrator: str | None = option(
-        "Step by this integrator. The last two solve an equation in each step of a rollout and need --units. They have "
+        "Use this integrator. The last two solve an equation in each step of a rollout and need --units. They have "
         "options: 'position_based(order=3)'.  [default: semi_implicit_euler]",
         None,
     )
@@ -133,12 +133,12 @@ class AlgorithmOptions(StepOptions):
         "Compute only these outputs.  [default: all]", None, unit="OUTPUT,OUTPUT,..."
     )
     """Names of the outputs to compute; None for all. Operations for other outputs are omitted."""
-    linearize: bool = option("Also return ∂x⁺/∂x and ∂x⁺/∂τ of each step of a rollout.", False)
+    linearize: bool = option("Also return ∂x⁺/∂x and ∂x⁺/∂τ for each step of a rollout.", False)
     """Whether a rollout's steps also return ∂x⁺/∂x and ∂x⁺/∂τ."""
     variable_dt: bool = option("Make the time step of a rollout an input, at most --dt.", False)
     """Whether dt is an input of each step; the option dt is then the largest time step."""
     tolerance: float | None = option(
-        "End the search of a variational or position-based step at this residual."
+        "Stop the iterations of a variational or position-based step at this residual."
         "  [default: the smallest that the word allows]",
         None,
         unit="NUMBER",
