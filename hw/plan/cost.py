@@ -170,6 +170,9 @@ class Budget:
     def check(self, planned: Plan) -> None:
         """Check a plan against the budget.
 
+        Args:
+            planned: The plan.
+
         Raises:
             BudgetError: The datapath exceeds a limit. The text lists what takes most of that resource.
         """

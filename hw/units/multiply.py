@@ -59,9 +59,12 @@ class DspTarget:
 class Multiply(wiring.Component):
     """Computes p = a b + c, `latency` cycles later. Accepts operands every cycle.
 
-    =  ===  ============================================ a  in   signed: a factor b  in   signed: a factor c  in
-    signed: the addend, which rounds the product p  out  signed: the sum =  ===
-    ============================================
+    =  ===  ============================================
+    a  in   signed: a factor
+    b  in   signed: a factor
+    c  in   signed: the addend, which rounds the product
+    p  out  signed: the sum
+    =  ===  ============================================
 
     Args:
         width_a: Bits of a.
@@ -139,8 +142,11 @@ def _piece(value: Value, low: int, bits: int) -> Value:
 class MultiplyConst(wiring.Component):
     """Computes p = a · constant + c, with the latency of a multiplier for a factor of the constant's width.
 
-    =  ===  ================== a  in   signed: a factor c  in   signed: the addend p  out  signed: the sum =  ===
-    ==================
+    =  ===  ==================
+    a  in   signed: the factor
+    c  in   signed: the addend
+    p  out  signed: the sum
+    =  ===  ==================
     """
 
     def __init__(self, width_a: int, constant: int) -> None:

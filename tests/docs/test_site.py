@@ -206,13 +206,15 @@ def build_changed(folder: Path, page: str, text: str) -> subprocess.CompletedPro
 
 
 def documented_fields(thing: object) -> list[str]:
-    """Return the fields of a dataclass with the docstrings below them, as its reference page lists them."""
+    """Return the fields of a dataclass and its bases with the docstrings below them, as reference pages list them."""
     if not dataclasses.is_dataclass(thing):
         return []
-    (definition,) = ast.parse(inspect.getsource(thing)).body  # type: ignore[arg-type]
-    assert isinstance(definition, ast.ClassDef)
+    classes = [each for each in inspect.getmro(thing) if dataclasses.is_dataclass(each)]  # type: ignore[arg-type]
+    definitions = [ast.parse(inspect.getsource(each)).body[0] for each in classes]
     return [
         f"{field.target.id}: {below.value.value}"
+        for definition in definitions
+        if isinstance(definition, ast.ClassDef)
         for field, below in itertools.pairwise(definition.body)
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)

@@ -76,7 +76,7 @@ def test_components_document_their_ports() -> None:
             if isinstance(node, ast.ClassDef) and any("Component" in ast.unparse(base) for base in node.bases):
                 text = ast.get_docstring(node) or ""
                 for name, direction in re.findall(r"'(\w+)': (In|Out)\(", ast.unparse(node)):
-                    line = re.search(rf"^{name} +{direction.lower()} +\w", text, flags=re.M)
+                    line = re.search(rf"^`?{name}`? +{direction.lower()} +\w", text, flags=re.M)
                     assert line, f"{module}.{node.name} says nothing of '{name}'"
                     described += 1
     assert described > 50

@@ -15,20 +15,22 @@ from dynagate.host.links import DeviceLink
 
 @dataclass(frozen=True)
 class LinkRow:
-    """A kind of link; its class is imported when used.
-
-    place: what follows the link's name, for errors. devices: patterns of the system's files for the boards. package: a
-    module that it needs besides dynagate. install: the command that installs this module. simulated: the place is the
-    design's own folder unless another is named.
-    """
+    """A kind of link to a board. Its class is imported when it is first used."""
 
     module: str
+    """Module with the class of the link, imported on first use."""
     name: str
+    """Name of the class in that module."""
     place: str
+    """Description of the part after the link's name, for errors."""
     devices: tuple[str, ...] = ()
+    """Patterns of the system's device files for boards of this kind."""
     package: str = ""
+    """Module that the link needs besides dynagate; empty if it needs none."""
     install: str = ""
+    """Command that installs this module."""
     simulated: bool = False
+    """Whether the link opens a simulation: the path is the design's own folder unless the user names another."""
 
 
 LINKS = {
@@ -74,14 +76,28 @@ class LinkText:
     """The text of a link, taken apart and checked as far as that is possible without its package."""
 
     text: str
+    """The text as the user wrote it."""
     row: LinkRow
+    """Kind of link that the text names."""
     path: str
+    """Path of the board's file, its bitstream or its serial port."""
     options: dict[str, str]
+    """Options after the path by name, as texts."""
 
     @classmethod
     def of(cls, text: str, folder: str = "") -> LinkText:
-        """folder: of the design, the place of a simulated link that names none. Raises ArgumentError naming the part
-        that cannot be."""
+        """Parse the text of a link.
+
+        Args:
+            text: The text, such as "xdma:/dev/xdma0,channel=1".
+            folder: Folder of the design, which a simulated link without a path opens.
+
+        Returns:
+            The parts of the text.
+
+        Raises:
+            ArgumentError: There is no such link, or a part of the text is wrong. The message names the part.
+        """
         if not isinstance(text, str):
             raise ArgumentError(f"link={shown(text)}; expected a text such as 'uart:/dev/ttyUSB0'")
         head, *settings = text.split(",")
@@ -100,7 +116,18 @@ class LinkText:
         return cls(text, LINKS[name], path, options)
 
     def opened(self, design: DesignRecord) -> DeviceLink:
-        """Raises ArgumentError naming an option that the link does not take, and what the link raises."""
+        """Open the link.
+
+        Args:
+            design: Record of the design that the board should hold.
+
+        Returns:
+            The open link.
+
+        Raises:
+            ArgumentError: The link does not take one of the options.
+            DeviceError: There is no such board, or another process has it.
+        """
         link = getattr(importlib.import_module(self.row.module), self.row.name)
         return link(self.path, design, **self._options(link))
 

@@ -24,9 +24,12 @@ class Bindable(Protocol):
     """Owner of a bound call: a function, a rollout or a solver."""
 
     device: Any
+    """Executor that computes the calls."""
     _closed: bool
+    """Whether the owner is closed."""
 
-    def check_open(self) -> None: ...
+    def check_open(self) -> None:
+        """Raise DeviceError if the owner is closed."""
 
 
 @explained
@@ -76,13 +79,16 @@ def _owners(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
 
 
 def repeated(owner: Any, args: Sequence[Any], options: Mapping[str, Any], arrays: Sequence[str]) -> BoundCall:
-    """Call a rollout or a solver, and return the call to be made again: its results are written over.
+    """Call a rollout or a solver once, and return the same call for repetition. Each repetition overwrites the results.
 
     Args:
         owner: The rollout or solver.
         args: Arguments by position.
         options: Arguments by name.
         arrays: Names of the arguments that must be numpy arrays, in order.
+
+    Returns:
+        The call, which takes no arguments.
 
     Raises:
         ArgumentTypeError: One of them is no numpy array. Other errors are those of the call.
@@ -110,26 +116,48 @@ class ShapeCache(Generic[Kept]):
     """
 
     def __init__(self, most: int) -> None:
-        """most: number of shapes."""
+        """Begin with no entries.
+
+        Args:
+            most: Largest number of shapes that are kept; the oldest one is dropped.
+        """
         self._most = most
         self._kept: dict[Shape, Kept] = {}
         self._lock = Lock()
         renew_in_child(self, "_lock")
 
     def get(self, shape: Shape) -> Kept | None:
-        """Return what calls of a shape share; None if there is nothing."""
+        """Return what all calls of a shape share.
+
+        Args:
+            shape: Shape of the leading axes of a call.
+
+        Returns:
+            The entry of the shape, which stays in the cache; None if the shape has no entry.
+        """
         return self._kept.get(shape)
 
     def __contains__(self, shape: Shape) -> bool:
         return shape in self._kept
 
     def take(self, shape: Shape) -> Kept | None:
-        """Return what was kept for a shape, which only this caller has until it is put back; None if there is
-        nothing."""
+        """Take an entry out of the cache, so that no other thread uses it until it is put back.
+
+        Args:
+            shape: Shape of the leading axes of a call.
+
+        Returns:
+            The entry of the shape; None if the shape has no entry.
+        """
         return self._kept.pop(shape, None)
 
     def put(self, shape: Shape, kept: Kept) -> None:
-        """Keep something for later calls of a shape."""
+        """Keep an entry for later calls of a shape.
+
+        Args:
+            shape: Shape of the leading axes of a call.
+            kept: The entry.
+        """
         with self._lock:
             self._kept[shape] = kept
             for oldest in list(self._kept)[: -self._most]:

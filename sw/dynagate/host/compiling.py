@@ -131,7 +131,14 @@ def compile(
 
 
 def check_robot(robot: object) -> None:
-    """Raise an error if a design is passed where a robot is expected."""
+    """Refuse a design where a robot is expected.
+
+    Args:
+        robot: Argument of a call.
+
+    Raises:
+        ArgumentTypeError: The argument is a design.
+    """
     if names_design(robot):
         text = f"{robot!r:.60}" if isinstance(robot, str | PathLike) else f"a {type(robot).__name__}"
         raise ArgumentTypeError(f"{text} is a design, which is compiled already; write dynagate.open(design)")
@@ -142,13 +149,16 @@ def device_of(device: object, kinds: Sequence[Kind], options: Mapping[str, Any],
 
     Args:
         device: Name of the device, or an object with its options.
-        kinds: Kinds of source that may be opened. The first that the device opens is.
-        options: Options by name, of a device that is named.
-        caller: What the device is to compute, for the error; nothing for a function or rollout.
+        kinds: Kinds of source, the preferred one first.
+        options: Options by name, if the device is given by its name.
+        caller: What the device should compute, for the error; empty for a function or rollout.
+
+    Returns:
+        The device with its options, for the first of the kinds that it opens.
 
     Raises:
         ArgumentError: There is no such device, it is for designs, or it does not take an option.
-        ArgumentTypeError: It is neither a name nor a device.
+        ArgumentTypeError: `device` is neither a name nor an object with options.
     """
     known = devices_of(*kinds)
     if not isinstance(device, str | DeviceOptions):

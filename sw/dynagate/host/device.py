@@ -44,8 +44,14 @@ class FunctionDevice(Function, Device):
     def load(self, design: Any) -> None:
         """Load another program, of any robot and function, when no batch is under way.
 
-        Calls then take and return the arrays of the new function. Bound calls, and the objects of the functions of the
-        program before, refuse calls afterwards. Arguments and errors are those of `Device.load`.
+        Calls then take and return the arrays of the new function. Bound calls and function objects of the previous
+        program raise an error when they are called afterwards.
+
+        Args:
+            design: As of `Device.load`.
+
+        Raises:
+            ArgumentError, DesignError, DeviceError: As `Device.load` raises them.
         """
         with self._lock:
             if self._closed:

@@ -55,17 +55,25 @@ class TimedOut(DeviceError):
 
 
 class DmaLink(DeviceLink):
-    """A link whose transfers block. design: with an AXI shell whose TLAST ends a batch. timeout: seconds without a
-    beat after which the device is taken for stuck. packet_bytes: at most in a transfer.
+    """Base class of links that move batches by DMA. A transfer blocks a thread until it is done.
 
-    Subclasses give the four methods below; `_send` and `_receive` are called from a thread each. ends_with_tlast:
-    whether a transfer out of the device is over with TLAST, or only when its buffer is full.
+    A subclass defines `_send`, `_receive` and the two methods for registers. `_send` and `_receive` are each called
+    from a thread of their own.
 
-    Raises DesignError: the design has no such shell. ArgumentError: the timeout is not positive.
+    Args:
+        text: Description of the device for errors.
+        design: Record of the design, which must have an AXI shell whose TLAST ends a batch.
+        timeout: Seconds without a beat after which the device counts as stuck.
+        packet_bytes: Largest number of bytes in a transfer.
+
+    Raises:
+        DesignError: The design has no such shell.
+        ArgumentError: The timeout is not positive.
     """
 
     depth = 16
     ends_with_tlast = True
+    """Whether a transfer out of the device ends with TLAST, and not only when its buffer is full."""
 
     def __init__(
         self, text: str, design: DesignRecord, *, timeout: float = 10.0, packet_bytes: int = PACKET_BYTES
@@ -109,7 +117,7 @@ class DmaLink(DeviceLink):
 
     @abstractmethod
     def _register(self, address: int, value: int | None) -> int:
-        """Reads a register, or writes it. Raises DeviceError."""
+        """Read a register, or write it unless the value is None. Raise DeviceError if that fails."""
 
     def _moves(self) -> bool:
         """Whether part of a packet has moved since the last call."""
@@ -162,7 +170,9 @@ class DmaLink(DeviceLink):
             self._fail(epoch, error)
 
     def _send_all(self, epoch: int, data: memoryview) -> None:
-        """Raises DeviceError too where a transfer ended inside a sample, which TLAST has cut then."""
+        """Send the samples of a batch. Raise DeviceError if a transfer fails, or ended inside a sample, which TLAST
+        then cut.
+        """
         sent, since = 0, time.monotonic()
         while sent < len(data) and epoch == self._epoch:
             count = self._send(data[sent:])
@@ -249,9 +259,14 @@ class DmaLink(DeviceLink):
             self._moved = time.monotonic()
 
     def reset(self) -> None:
-        """Ends what is under way, also what a process left that was killed: a marked sample is sent, and whatever comes
-        before its result is dropped. Raises DeviceError where the device does not come to rest; the next `write` resets
-        it first then."""
+        """Stop all transfers and empty the device, also after a process that was killed.
+
+        A marked sample is sent, and all results before its own are dropped. If the device does not come to rest, the
+        next `write` resets it first.
+
+        Raises:
+            DeviceError: The device does not come to rest.
+        """
         self._check()
         self._at_rest = False
         with self._changed:
@@ -267,8 +282,10 @@ class DmaLink(DeviceLink):
         self._at_rest = True
 
     def _end_transfers(self, deadline: float) -> None:
-        """Soft resets let a transfer into the device end, and results of marked samples one out of it. Each waits twice
-        as long as the one before: it drops a sample that is on its way through a slow device."""
+        """End transfers that are blocked: soft resets end one into the device, results of marked samples one out of it.
+
+        Each wait is twice as long as the last one, since a slow device needs more time for its sample.
+        """
         jobs, self._jobs = [job for job in self._jobs if not job.cancel()], []
         count, marked = 1 if self.ends_with_tlast else self._largest, list[Future[None]]()
         patience, until = SLICE_S, 0.0
@@ -302,8 +319,10 @@ class DmaLink(DeviceLink):
         raise DeviceError(f"{self.text} gave no result for a marked sample in {2 * self.timeout:g} s after a reset")
 
     def _finds(self, words: Words, tag: int) -> bool:
-        """Receives until the result of a marked sample, which is a packet. False: it does not come. A transfer is no
-        longer than that packet: drivers have said wrong lengths of transfers that TLAST ended early."""
+        """Receive until the result of a marked sample comes, which is one packet, and return whether it came. Each
+        transfer has the length of that packet, since drivers may report wrong lengths of transfers that TLAST ended
+        early.
+        """
         lanes = self.axi.lanes
         data = _bytes(words[: lanes * (self._result_beats if self.ends_with_tlast else 1)])
         since = time.monotonic()

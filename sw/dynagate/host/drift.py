@@ -20,22 +20,44 @@ SHORTEST = 18
 
 @dataclass(frozen=True)
 class Drift:
-    """Drift of trajectories within a region, by semi-implicit Euler.
-
-    word: bits. errors: (trajectories, steps + 1), of the state, relative to the trajectory's own motion: the larger of
-    the errors of q and q̇, each a norm over the norm of their ranges. Errors are infinite from an overflow on.
-    """
+    """Drift of trajectories in fixed point against float64, by semi-implicit Euler steps within a region."""
 
     word: int
+    """Word length in bits."""
     errors: npt.NDArray[Any]
+    """Relative errors (trajectories, steps + 1) of the states: the larger one of the errors of q and q̇, each a norm
+    over the norm of their ranges in the trajectory. Errors are infinite after an overflow.
+    """
 
     def end(self, quantile: float) -> float:
-        """The error after the last step that this many of the trajectories keep."""
+        """Return the error after the last step that a share of the trajectories does not exceed.
+
+        Args:
+            quantile: The share, 0 to 1.
+
+        Returns:
+            The relative error.
+        """
         return float(np.quantile(self.errors[:, -1], quantile, method="higher"))
 
 
 def drift(region: Region, word: int, *, steps: int = 200, dt: float = 5e-3, count: int = 200, seed: int = 1) -> Drift:
-    """The drift with words of this many bits. dt: s. Raises ValueError: a word, dt or count that cannot be."""
+    """Compute the drift of trajectories with one word length.
+
+    Args:
+        region: Operating region of the robot.
+        word: Word length in bits.
+        steps: Number of steps.
+        dt: Time step in s.
+        count: Number of trajectories.
+        seed: Seed of their first states and torques.
+
+    Returns:
+        The drift.
+
+    Raises:
+        ArgumentError: The word length, time step or number of trajectories is not possible.
+    """
     start = motions(region, steps, dt, count, seed)
     options: dict[str, Any] = {"steps": steps, "dt": dt}
     exact = Rollout(region.robot, device="numpy", **options)(*start)
@@ -67,8 +89,23 @@ def shortest_word(
     count: int = 200,
     seed: int = 1,
 ) -> list[Drift]:
-    """The drifts of the words that a bisection tries, the shortest one within `error` for the quantile of trajectories
-    as the last. Raises ValueError: no word is."""
+    """Find by bisection the shortest word length whose drift is small enough.
+
+    Args:
+        region: Operating region of the robot.
+        error: Largest relative error after the last step.
+        quantile: Share of the trajectories that must keep it, 0 to 1.
+        steps: Number of steps.
+        dt: Time step in s.
+        count: Number of trajectories.
+        seed: Seed of their first states and torques.
+
+    Returns:
+        The drift with each word length that was tried; that of the shortest sufficient one is the last.
+
+    Raises:
+        ArgumentError: No word length is sufficient.
+    """
     low, high, tried = SHORTEST - 1, LARGEST_WORD + 1, dict[int, Drift]()
     while high - low > 1:
         word = (low + high) // 2

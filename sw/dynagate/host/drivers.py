@@ -30,15 +30,20 @@ Overflow = npt.NDArray[np.bool_]
 
 
 class Driver(ABC):
-    """A view of a session: one function of its design, or some of the outputs. A driver keeps no state of the device.
+    """Base class of drivers: streams samples of one function of a design through a session, which keeps the device's
+    state.
 
-    design: what the streams hold for the samples of the function. whole: the session's design.
+    Args:
+        design: Record that describes the streams of the function.
+        whole: Record of the session's design, with all functions.
     """
 
     dtype: np.dtype[Any]
+    """Type of the numbers in results."""
     sample: tuple[int, int]
+    """Beats of a sample, and 32-bit words of a beat."""
     result: tuple[int, int]
-    """Beats of a sample or result, and words of a beat."""
+    """Beats of a result, and 32-bit words of a beat."""
 
     def __init__(self, session: Session, design: DesignRecord, function: OneFunction | None) -> None:
         self.session, self.design, self.function = session, design, function
@@ -46,27 +51,77 @@ class Driver(ABC):
 
     @abstractmethod
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
-        """Results by name, (batch, *shape), and which samples overflowed. arrays: as `inputs.checked` gives them.
-        Raises ValueError naming an input outside the range that the formats were chosen for, DeviceError."""
+        """Compute a batch.
+
+        Args:
+            arrays: Inputs (batch, *shape) by name, as `inputs.checked` returns them.
+            batch: Number of samples.
+
+        Returns:
+            The results (batch, *shape) by name, and which samples overflowed, (batch,).
+
+        Raises:
+            EntryError: An input is outside the range that its format was chosen for.
+            DeviceError: The device fails.
+        """
 
     @abstractmethod
     def pack(self, arrays: Arrays, batch: int, samples: Words) -> None:
-        """Samples of arrays, marked so that their results can be distinguished. Raises ValueError as `run` does."""
+        """Write the samples of a batch, with tags by which their results are recognized.
+
+        Args:
+            arrays: Inputs (batch, *shape) by name.
+            batch: Number of samples.
+            samples: Words (batch, beats, words of a beat), which are overwritten.
+
+        Raises:
+            EntryError: As `run` raises it.
+        """
 
     @abstractmethod
     def unpack(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
-        """Results as `run` gives them. Raises as it does."""
+        """Return the results in the words of a batch. Errors are those of `run`.
+
+        Args:
+            samples: Words of the samples.
+            words: Words of the results.
+
+        Returns:
+            As `run` returns them.
+        """
 
     def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
-        """`run` on the same arrays again and again, which writes the outputs and returns the flags, or None where no
-        sample overflowed, where that is faster. Counters are not looked at: tags say whose the results are."""
+        """Prepare repeated calls on the same arrays, if they are faster than `run`. They check results by their tags,
+        and do not read the device's counters.
+
+        Args:
+            arrays: Checked inputs (batch, *shape) by name.
+            outputs: Arrays (batch, *shape) by name, which are overwritten.
+            batch: Number of samples.
+
+        Returns:
+            A function that computes the outputs and returns which samples overflowed, None for no sample; or None if it
+            would not be faster.
+        """
         return None
 
     def mark(self, samples: Words) -> None:  # noqa: B027
-        """Write the tags of the next samples."""
+        """Write the tags of the next samples.
+
+        Args:
+            samples: Words (batch, beats, words of a beat), whose tags are overwritten.
+        """
 
     def verify(self, samples: Words, results: Words) -> None:  # noqa: B027
-        """Raises DeviceError: a result is not of its sample."""
+        """Check that each result belongs to its sample.
+
+        Args:
+            samples: Words of the samples.
+            results: Words of the results.
+
+        Raises:
+            DeviceError: A result has another tag than its sample.
+        """
 
     def stream(self, samples: Words, rows: npt.NDArray[np.int64] | None = None) -> Words:
         """Stream a batch and return its results.
@@ -94,7 +149,14 @@ class Driver(ABC):
         return results
 
     def choosing(self, outputs: Sequence[str]) -> Driver | None:
-        """Return the driver whose results have only these outputs; None if the device always sends all of them."""
+        """Return the driver whose results have only some of the outputs.
+
+        Args:
+            outputs: Names of the outputs, in their order.
+
+        Returns:
+            The driver; None if the device always sends all outputs.
+        """
         return None
 
     @property
@@ -111,13 +173,24 @@ class DatapathSession(Session):
         super().__init__(design, link, table, shows_progress=shows_progress)
 
     def driver(self, function: OneFunction | None = None) -> DatapathDriver:
-        """Return the driver of the design, or of one of its functions."""
+        """Return the driver of the design, or of one of its functions.
+
+        Args:
+            function: The function; None for the whole design.
+
+        Returns:
+            The driver.
+        """
         return DatapathDriver(self, function)
 
 
 class DatapathDriver(Driver):
-    """A bare datapath: integers in payloads, the host converts. numbers: the type that its streams would round each
-    input and output to; of the design unless given."""
+    """Driver of a datapath without a shell: the host converts between numbers and the integers in payloads.
+
+    Args:
+        numbers: Types that the streams of a shell would round each input and output to, by name; by default the
+            design's.
+    """
 
     def __init__(
         self, session: Session, function: OneFunction | None = None, *, numbers: Mapping[str, str] | None = None
@@ -142,36 +215,55 @@ class DatapathDriver(Driver):
         return {name: value.astype(self.dtype, copy=False) for name, value in outputs.items()}, overflow
 
     def payloads(self, words: Words) -> Words:
-        """Payloads (batch, words) in and out."""
+        """Stream payloads through the datapath.
+
+        Args:
+            words: Payloads (batch, words) of the samples.
+
+        Returns:
+            Payloads (batch, words) of the results.
+        """
         return self.stream(words[:, np.newaxis])[:, 0] if len(words) else np.zeros((0, self.result[1]), np.uint32)
 
 
 @dataclass(frozen=True)
 class Counters:
-    """Counts of a shell since the last clear.
-
-    status: names of the status bits that are 1. first_bad_input, first_overflow: indices of samples, None if there is
-    none. overflow_scopes: names of the passes.
-    """
+    """Counters of a shell since they were last cleared."""
 
     status: frozenset[str]
+    """Names of the status bits that are 1."""
     samples_in: int
+    """Number of samples that entered."""
     samples_out: int
+    """Number of results that left."""
     bad_inputs: int
+    """Number of samples with an input that does not fit its format."""
     first_bad_input: int | None
+    """Index of the first such sample, or None."""
     overflows: int
+    """Number of samples in which a number overflowed."""
     first_overflow: int | None
+    """Index of the first such sample, or None."""
     overflow_scopes: tuple[str, ...]
+    """Names of the parts of the algorithm in which numbers overflowed."""
     misaligned: int
+    """Number of packets whose TLAST was not on the last beat of a sample."""
 
 
 def holes_text(counted: Counters) -> str:
-    """Return the text about holes in the stream; empty if there were none."""
+    """Return the text for an error about missing beats in the stream.
+
+    Args:
+        counted: The counters after a batch.
+
+    Returns:
+        The text; empty if no beat is missing.
+    """
     return "; the stream had holes: beats whose TKEEP leaves bytes of samples out" if HOLE in counted.status else ""
 
 
 class ShellSession(Session):
-    """An accelerator in its AXI shell. counters: of the last batch."""
+    """Session with an accelerator in its AXI shell. `counters` are those of the last batch."""
 
     def __init__(self, design: DesignRecord, link: DeviceLink, *, shows_progress: bool = False) -> None:
         with closed_on_failure(link):
@@ -196,7 +288,15 @@ class ShellSession(Session):
             self._check_register(name, expected)
 
     def driver(self, function: OneFunction | None = None, outputs: Sequence[str] | None = None) -> ShellDriver:
-        """Return the driver of the design or of one of its functions, with all of its outputs or only these."""
+        """Return the driver of the design, or of one of its functions.
+
+        Args:
+            function: The function; None for the whole design.
+            outputs: Names of the outputs that results have; None for all.
+
+        Returns:
+            The driver.
+        """
         return ShellDriver(self, function, outputs)
 
     def reset(self) -> None:
@@ -232,10 +332,14 @@ class ShellSession(Session):
 
 
 class ShellDriver(Driver):
-    """An accelerator in its AXI shell: the device converts what its streams carry. outputs: those that results have;
-    all unless given."""
+    """Driver of an accelerator in its AXI shell: the device converts between float32 and the integers of its datapath.
+
+    Args:
+        outputs: Names of the outputs that results have; by default all.
+    """
 
     session: ShellSession
+    """The session."""
 
     def __init__(
         self, session: ShellSession, function: OneFunction | None = None, outputs: Sequence[str] | None = None
@@ -268,8 +372,18 @@ class ShellDriver(Driver):
         return self.session.counters
 
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
-        """Run a batch, as every driver does; results of samples that overflowed are NaN. Raises ValueError also if
-        the device found an input that does not fit its format.
+        """Compute a batch. Results of samples that overflowed are NaN.
+
+        Args:
+            arrays: As of `Driver.run`.
+            batch: Number of samples.
+
+        Returns:
+            As of `Driver.run`.
+
+        Raises:
+            EntryError: An input is outside its range, or the device found one that does not fit its format.
+            DeviceError: The device fails.
         """
         self._set_registers(arrays)
         samples = np.zeros((batch, *self.sample), np.uint32)
@@ -305,8 +419,9 @@ class ShellDriver(Driver):
             self.session.register_cache[OUTPUTS] = choice
 
     def _hold(self, arrays: Arrays) -> None:
-        """Writes the inputs that registers hold, where they are others than before. Raises ValueError naming one that
-        is outside the range of its format, or not the same in all samples."""
+        """Write the inputs that registers hold, if they changed. Raise ArgumentError if one is outside the range of its
+        format, or not the same in all samples.
+        """
         for port in self.design.input.ports:
             if port.name not in self.axi.parameters or not len(arrays[port.name]):
                 continue
@@ -386,8 +501,17 @@ class ShellDriver(Driver):
         self._refuse(samples, np.flatnonzero(empty))
 
     def floats(self, samples: Words) -> Words:
-        """float32 words (batch, beats, words of a beat) in and out; `counters` are of this batch then. Writes the
-        samples' tags. Raises DeviceError: a result is not of its sample."""
+        """Stream float32 words through the device. `counters` are then those of this batch.
+
+        Args:
+            samples: Words (batch, beats, words of a beat). Their tags are overwritten.
+
+        Returns:
+            Words (batch, beats, words of a beat) of the results.
+
+        Raises:
+            DeviceError: A result has another tag than its sample.
+        """
         self.session.queue.wait()
         self.session.clear()
         words = self.stream(samples) if len(samples) else np.zeros((0, *self.result), np.uint32)
@@ -408,7 +532,7 @@ class ShellDriver(Driver):
             raise
 
     def _check_counters(self, batch: int, empty: Overflow) -> None:
-        """Raises DeviceError: counters that do not agree with the results."""
+        """Raise DeviceError if the counters do not agree with the results."""
         counted = self.counters
         first = min((k for k in (counted.first_bad_input, counted.first_overflow) if k is not None), default=None)
         seen = (batch, batch, 0, int(np.argmax(empty)) if empty.any() else None)
@@ -421,7 +545,7 @@ class ShellDriver(Driver):
             )
 
     def _refuse(self, samples: Words, suspects: npt.NDArray[np.int64]) -> None:
-        """Raises ValueError: an input of a suspected sample does not fit its format."""
+        """Raise EntryError if an input of one of these samples does not fit its format."""
         if not self.words.device_rounds:
             return
         numbers = self.words.numbers(samples[suspects])

@@ -112,11 +112,21 @@ class Function(Opened):
         forward_dynamics_gradient: Function
 
     def choosing(self, outputs: str | Sequence[str]) -> Function:
-        """This function with some of its outputs, in their order; both share the device, and closing this one closes
-        it. A design that was built with `choice` computes all of them and sends only these, other devices leave the
-        others out. Other calls may follow: the device changes its choice when all samples have left it.
+        """Return this function with only some of its outputs.
 
-        Raises ValueError: there is no such output, or none is named."""
+        Both share the device: closing this one closes the other. A design that was built with `choice` computes all
+        outputs and sends only these; other devices leave the rest out of the results. Calls with other outputs may
+        follow: the device changes its choice when all samples have left it.
+
+        Args:
+            outputs: Names of the outputs, in their order.
+
+        Returns:
+            The function with these outputs.
+
+        Raises:
+            ArgumentError: There is no such output, or none is named.
+        """
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         with self._lock:
             self._check(None)
@@ -226,29 +236,32 @@ class Function(Opened):
         return results
 
     def bind(self, /, *arrays: Any, out: Results | None = None, **named: Any) -> BoundCall:
-        """Checks a call once and returns it as a function without arguments, to be made again and again.
+        """Check a call once, and return it as a function without arguments for many repetitions.
 
-        Write the next state into the arrays that were bound, then call `run()`: it reads these arrays where they are,
-        writes over the results and returns them. What it computes and raises is what a call of the function with
-        these arrays does, without the checks of names, shapes and dtypes.
+        Write new inputs into the arrays that were bound, then call `run()`: it reads these arrays, overwrites the
+        results and returns them. It computes and raises the same as a call with these arrays, without the checks of
+        names, shapes and dtypes.
 
-            inputs = forward.new_inputs(256)
-            run = forward.bind(**inputs)
-            inputs["q"][...] = q
-            accelerations = run().qdd
+            inputs = forward.new_inputs(256) run = forward.bind(**inputs) inputs["q"][...] = q accelerations = run().qdd
 
-        arrays, named: numpy arrays (*leading, *shape), in order or by name. Their leading axes are the same: they do
-        not broadcast. The arrays of `new_inputs` are the fastest; arrays of another dtype or layout than the device's
-        are converted in each call. out: results to be written over; new ones unless given. Entries that are always zero
-        are set to zero here and not in each call: leave them as they are.
+        The bound call keeps the arrays, so that numpy refuses to resize them in place. It continues to use the same
+        memory if an array gets another shape or dtype in place, or becomes read-only. Arrays on a GPU must stay where
+        they are. After the function is closed, `run()` raises DeviceError.
 
-        The bound call keeps the arrays, which then cannot be resized in place (numpy refuses it). It goes on reading
-        and writing the same memory if an array is given another shape or dtype in place or made read-only. Arrays on a
-        GPU are kept too; that they stay where they are is for the caller to see to. Closing the function ends it:
-        `run()` then raises DeviceError.
+        Args:
+            arrays: numpy arrays (*leading, *shape) in the order of `inputs`. They all have the same leading axes: bound
+                arrays are not broadcast. Arrays of `new_inputs` are the fastest; those of another dtype or layout are
+                converted in each call.
+            out: Results that are overwritten; by default new ones. Entries that are always zero are only written here,
+                so leave them unchanged.
+            named: The same arrays by name.
 
-        Raises as a call does, and TypeError or ValueError naming an input that cannot be read in place: it is no array,
-        or its leading axes have gaps.
+        Returns:
+            The bound call.
+
+        Raises:
+            ArgumentTypeError, ArgumentError: As a call raises them, or an input cannot be read in place: it is no
+                array, or its leading axes have gaps in memory.
         """
         inputs = self._by_name(arrays, named) if arrays else named
         with self._lock:
@@ -364,14 +377,22 @@ class Function(Opened):
         )
 
     def submit(self, /, *arrays: Any, **named: Any) -> Pending:
-        """Begin a call and return at once if the device computes concurrently with the host ("sim" and links to
-        boards). Other devices compute the results before it returns. Batches come out in the order in which they went
-        in.
+        """Begin a call, and return at once if the device computes concurrently with the host ("sim" and links to
+        boards).
 
-        arrays, named: as of a call; they are read before `submit` returns. A few batches are under way at a time:
-        further ones wait for the first. A call waits until all of them are done.
+        Other devices compute the results before `submit` returns. Batches finish in the order in which they were
+        submitted. The device takes a few at a time; `submit` waits when there are more. A call waits until all of them
+        are done.
 
-        Raises as a call does for inputs; `Pending.result` raises what is seen later.
+        Args:
+            arrays: Inputs in the order of `inputs`, as of a call. They are read before `submit` returns.
+            named: Inputs by name, as of a call.
+
+        Returns:
+            The call. Its `result` raises errors that occur later.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: As a call raises them for inputs.
         """
         inputs = self._by_name(arrays, named) if arrays else named
         with self._lock:
@@ -418,8 +439,9 @@ class Function(Opened):
         return Results(**shaped), outputs
 
     def _written(self, out: Results, leading: Leading) -> Arrays:
-        """The arrays of results as (batch, *shape), to be written in place. Raises ValueError naming one that cannot
-        be."""
+        """Return the arrays of results as (batch, *shape), for writing in place. Raise ArgumentError if that is not
+        possible.
+        """
         arrays: Arrays = {}
         for port in self.device.outputs:
             array, shape = out.get(port.name), (*leading, *port.shape)
@@ -438,10 +460,17 @@ class Function(Opened):
         return arrays
 
     def new_inputs(self, batch: int | tuple[int, ...]) -> Arrays:
-        """Zeros (batch, *shape) by name for a call's inputs, in the dtype and where in memory the device reads them
-        fastest; other arrays do as well. batch: a number, or the leading axes, () for a single state.
+        """Return zeros for the inputs of a call, in the dtype and memory layout that the device reads fastest.
 
-        Raises ValueError: batch has another number than a whole one of 0 or more."""
+        Args:
+            batch: Number of samples, or the leading axes; () for a single state.
+
+        Returns:
+            Arrays (*leading, *shape) by name.
+
+        Raises:
+            ArgumentError: A number is not a whole number of 0 or more.
+        """
         leading = tuple(batch) if isinstance(batch, Sequence) and not isinstance(batch, str) else (batch,)
         if not all(is_whole(count) and 0 <= count <= MAX_BATCH for count in leading):
             raise ArgumentError(f"batch={shown(batch)}; expected a whole number of 0 or more, or several")
@@ -454,11 +483,18 @@ class Function(Opened):
         return {name: array.reshape((*leading, *array.shape[1:])) for name, array in arrays.items()}
 
     def unpack(self, results: Results) -> Results:
-        """Results in their full shapes (*leading, *shape).
+        """Return packed results in their full shapes.
 
-        results: of this function, compiled with `pack=True`, (*leading, entries) for each output, or for some.
-        `device.packing` says per output where each entry is in its vector, -1 for those that are always zero.
-        Raises ValueError: the function does not pack its results.
+        Args:
+            results: Results (*leading, entries) of this function, compiled with `pack=True`; all outputs or some. For
+                each output `device.packing` has the place of each entry in its vector, -1 for entries that are always
+                zero.
+
+        Returns:
+            The results (*leading, *shape).
+
+        Raises:
+            ArgumentError: The function does not pack its results.
         """
         packing = self.device.packing
         if packing is None:
@@ -500,7 +536,14 @@ class Function(Opened):
 
 
 def check_overflow(overflow: str) -> None:
-    """Raises ValueError: no such choice."""
+    """Check the argument `overflow`.
+
+    Args:
+        overflow: What a call does if a number overflows.
+
+    Raises:
+        ArgumentError: There is no such choice.
+    """
     if overflow not in (MASK, RAISE):
         raise ArgumentError(f"overflow '{overflow}'; expected '{MASK}' or '{RAISE}'")
 
@@ -510,7 +553,7 @@ def _is_view(view: npt.NDArray[Any], array: npt.NDArray[Any]) -> bool:
 
 
 def _in_place(name: str, array: npt.NDArray[Any], leading: Leading) -> npt.NDArray[Any]:
-    """An input as (batch, *shape), in a view of its own: shape and dtype of the array may change in place."""
+    """Return an input as (batch, *shape) in a view, so that the array's shape and dtype may change in place."""
     view = flat(array.view(np.ndarray), len(leading))
     if not _is_view(view, array):
         raise ArgumentError(
@@ -521,8 +564,9 @@ def _in_place(name: str, array: npt.NDArray[Any], leading: Leading) -> npt.NDArr
 
 
 def _check_changed(port: InputRange, array: npt.NDArray[Any], leading: Leading, before: Arrays) -> None:
-    """Check the numbers of an input as `check_values` does. before: by name, parameters of the robot that passed, which
-    are not checked again while they stay the same."""
+    """Check the numbers of an input as `check_values` does. Parameters of the robot that are equal to those in
+    `before`, which passed the check, are not checked again.
+    """
     if not port.parameter:
         check_values(port, array, leading)
     elif port.name not in before or not np.array_equal(array, before[port.name]):

@@ -213,6 +213,9 @@ class Ilqr(Solver):
             guard_bits: Bits above the largest value that the problems meet.
             inputs: Inputs of the cost and of forces, as in a call.
 
+        Returns:
+            The solver in fixed point.
+
         Raises:
             ArgumentError: An argument is not right, a problem is not finite, fewer than half of the problems have a
                 solution in float64, or the solver has joint_bounds.
@@ -290,7 +293,14 @@ class Ilqr(Solver):
         return {name: np.asarray(value, self.dtype)[None] for name, value in values.items()}
 
     def new_outputs(self, batch: int) -> dict[str, Array]:
-        """Return new arrays for the results of `batch` problems. Those of the loop are views into q and qd."""
+        """Return new arrays for results. Those of the loop are views into q and qd.
+
+        Args:
+            batch: Number of problems.
+
+        Returns:
+            Arrays (batch, *shape) by name.
+        """
         outputs = super().new_outputs(batch)
         for name, size in (("q", self.robot.nq), ("qd", self.robot.nv)):
             states = np.empty((batch, self.knots + 1, size), self.dtype)
@@ -330,7 +340,7 @@ class Ilqr(Solver):
     def _warmed(self, problems: Problems, warm: Solution) -> tuple[dict[str, Array], Array]:
         """Return torques, motion and gains to begin with, by name, and which problems have no warm start (*leading).
 
-        Those problems begin as a call without a guess: at rest where they start, with the torques that hold the robot.
+        Those problems begin as in a call without a guess: at rest in their start, with the torques that hold the robot.
         """
         guess = {"us": warm.tau, "qs": warm.q[..., :-1, :], "qds": warm.qd[..., :-1, :], "gains": warm.gains}
         cold = np.zeros(problems.leading, dtype=bool)
@@ -395,7 +405,7 @@ def _solution(problems: Problems, states: FreeStates, cold: Array) -> Solution:
 
 
 def _check(tolerance: object, regularization: Any) -> None:
-    """Raises ValueError naming an option of another type, or out of its range."""
+    """Raise ArgumentError or ArgumentTypeError for an option of another type, or outside its range."""
     check_positive("tolerance", tolerance, "a fall of the cost")
     expected = "the smallest and the largest, more than 0"
     low, high = numbers("regularization=", regularization, (2,), replace(ABOVE_ZERO, one=expected, several=""))

@@ -60,13 +60,29 @@ def _spread(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]
 
 
 def flat(array: npt.NDArray[Any], axes: int) -> npt.NDArray[Any]:
-    """An array (*leading, *shape) with this many leading axes as (batch, *shape); a view where that is possible."""
+    """Merge the leading axes of an array.
+
+    Args:
+        array: Array (*leading, *shape).
+        axes: Number of leading axes.
+
+    Returns:
+        The array (batch, *shape), a view if that is possible.
+    """
     return array if axes == 1 else array.reshape(math.prod(array.shape[:axes]), *array.shape[axes:])
 
 
 def check_values(port: InputRange, array: npt.NDArray[Any], leading: tuple[int, ...]) -> None:
-    """Raises ValueError where entries of an input (batch, *shape) are not what its port says of them. leading: the axes
-    of the batch, for the text."""
+    """Check the entries of an input against the values that its port allows.
+
+    Args:
+        port: The input.
+        array: Its values (batch, *shape).
+        leading: Leading axes of the batch, for the error.
+
+    Raises:
+        EntryError: An entry is not allowed, such as a quaternion whose length is not 1.
+    """
     if restricted(port):
         try:
             check_entries(port, array.reshape(len(array), math.prod(port.shape)))
@@ -75,7 +91,14 @@ def check_values(port: InputRange, array: npt.NDArray[Any], leading: tuple[int, 
 
 
 def restricted(port: InputRange) -> bool:
-    """Whether some numbers are no values of an input."""
+    """Return whether an input does not allow all finite numbers.
+
+    Args:
+        port: The input.
+
+    Returns:
+        True if it does not.
+    """
     return bool(port.unit_vectors) or port.switches or bool(port.parameter) or port.name in SHARES
 
 
@@ -83,12 +106,27 @@ OVERFLOW = "; results of samples that overflow are NaN, flagged in `overflow` or
 
 
 def origin(value: object) -> str:
-    """Return the likely origin of an input that is not a number, to stand at the end of an error; else ""."""
+    """Return where an input that is not a number probably comes from.
+
+    Args:
+        value: The input.
+
+    Returns:
+        Text for the end of an error; empty if unknown.
+    """
     return OVERFLOW if value != value else ""
 
 
 def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
-    """Raises ValueError naming an entry that is infinite or not a number, or becomes so in a dtype."""
+    """Check that all entries of arrays are finite, also after conversion to a dtype.
+
+    Args:
+        arrays: Arrays by name.
+        dtype: The dtype.
+
+    Raises:
+        EntryError: An entry is infinite or NaN, or becomes so.
+    """
     for name, array in arrays.items():
         with np.errstate(over="ignore"):
             finite = np.isfinite(array if array.dtype == dtype else array.astype(dtype))
@@ -99,8 +137,16 @@ def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
 
 
 def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.dtype[Any]) -> None:
-    """Raises ValueError naming an angle that is too large for the sines of a dtype. angles: by input the entries of a
-    sample, counted through, that are angles."""
+    """Check that angles are small enough for the sines of a dtype.
+
+    Args:
+        arrays: Arrays (batch, *shape) by name.
+        angles: For each input the indices of the entries of a flattened sample that are angles.
+        dtype: The dtype.
+
+    Raises:
+        EntryError: An angle is too large.
+    """
     limit = LARGEST_ANGLE[dtype]
     for name, entries in angles.items():
         array = arrays[name]
@@ -119,8 +165,19 @@ def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.
 def check_range(
     port: InputRange, k: int, column: npt.NDArray[np.float64], bounds: tuple[float, float], slack: float
 ) -> None:
-    """Raise EntryError if entry k of an input, (batch,), is outside the values that its format was chosen for by more
-    than slack. A limit that float32 has rounded away from 0 is inside."""
+    """Check one entry of an input against the range that its format was chosen for. A limit rounded up by float32 is
+    allowed.
+
+    Args:
+        port: The input.
+        k: Index of the entry in a flattened sample.
+        column: Values of the entry, (batch,).
+        bounds: Lowest and highest value.
+        slack: Largest distance outside these that is allowed.
+
+    Raises:
+        EntryError: A value is outside.
+    """
     low, high = bounds
     least, most = min(low - slack, float(np.float32(low))), max(high + slack, float(np.float32(high)))
     outside = (column < least) | (column > most)
@@ -134,9 +191,17 @@ def check_range(
 
 
 def check_ranges(ports: Iterable[InputRange], ranges: Ranges, arrays: Arrays) -> None:
-    """Raise EntryError if an entry of an input, (..., *shape), is outside the values that its format was chosen for.
+    """Check all entries of inputs against the ranges that their formats were chosen for.
 
-    A value that a stream rounds must fit its format after that.
+    A value that a stream rounds must also fit its format after rounding.
+
+    Args:
+        ports: The inputs.
+        ranges: Range of each entry, by input.
+        arrays: Values (..., *shape) by name.
+
+    Raises:
+        EntryError: A value is outside.
     """
     for port in ports:
         entries = ranges.get(port.name, ())
@@ -148,8 +213,17 @@ def check_ranges(ports: Iterable[InputRange], ranges: Ranges, arrays: Arrays) ->
 
 
 def check_fits(name: str, column: npt.NDArray[np.float64], fmt: Format, samples: npt.NDArray[np.int64]) -> None:
-    """Raises ValueError naming an entry of an input, (samples,), that is outside its format as a stream brings it.
-    samples: their indices."""
+    """Check that the values of an entry fit its format after a stream has rounded them.
+
+    Args:
+        name: Name of the input with the index of the entry.
+        column: Rounded values (samples,).
+        fmt: Format of the entry.
+        samples: Indices of the samples in the batch.
+
+    Raises:
+        EntryError: A value does not fit.
+    """
     bad = ~np.isfinite(column)
     bad[~bad] = quantize(column[~bad], fmt).overflow
     if bad.any():
@@ -167,8 +241,22 @@ def brought(
     fmt: Format,
     number: str | None,
 ) -> npt.NDArray[np.float64]:
-    """Entry k of an input, (batch,), as a stream of this type brings it. Raises ValueError: as `check_range` and, where
-    a stream rounds it, as `check_fits`."""
+    """Round one entry of an input to the type of its stream, after checking its range.
+
+    Args:
+        port: The input.
+        k: Index of the entry in a flattened sample.
+        column: Values of the entry, (batch,).
+        bounds: Lowest and highest value.
+        fmt: Format of the entry.
+        number: Type of the stream; None for no rounding.
+
+    Returns:
+        The rounded values (batch,).
+
+    Raises:
+        EntryError: A value is outside its range, or does not fit its format after rounding.
+    """
     check_range(port, k, column, bounds, fmt.step)
     rounded = carried(column, number)
     if number is not None:
@@ -177,7 +265,15 @@ def brought(
 
 
 def check_results(outputs: Arrays, dtype: np.dtype[Any]) -> None:
-    """Raises ValueError naming a result that is infinite or not a number."""
+    """Check that all results are finite.
+
+    Args:
+        outputs: Arrays by name.
+        dtype: Type of the computation.
+
+    Raises:
+        EntryError: A result is infinite or NaN.
+    """
     for name, array in outputs.items():
         finite = np.isfinite(array)
         if not finite.all():
@@ -186,11 +282,26 @@ def check_results(outputs: Arrays, dtype: np.dtype[Any]) -> None:
 
 
 def moderate(arrays: Arrays, dtype: np.dtype[Any]) -> bool:
-    """Whether all numbers are finite, and below the largest angle."""
+    """Return whether all numbers are finite and smaller than the largest angle, so that no check can fail.
+
+    Args:
+        arrays: Arrays by name.
+        dtype: Type of the computation.
+
+    Returns:
+        True if they are.
+    """
     limit = LARGEST_ANGLE[dtype]
     return all(-limit < array.min(initial=0) and array.max(initial=0) < limit for array in arrays.values())
 
 
 def first(where: npt.NDArray[np.bool_]) -> tuple[int, ...]:
-    """The first index at which an array is true."""
+    """Return the first index at which an array is true.
+
+    Args:
+        where: Array with at least one true entry.
+
+    Returns:
+        The index, one number for each axis.
+    """
     return tuple(int(k) for k in np.unravel_index(int(np.argmax(where)), where.shape))

@@ -66,23 +66,20 @@ CHUNK = 2048
 @explained
 @dataclass(frozen=True)
 class IkSolution:
-    """The best configuration of each problem. The leading axes are those of the targets and of the start.
-
-    Attributes:
-        q: Configurations (..., nq), rad, m and unit quaternions, within the limits of the joints.
-        error: Largest distance or angle (...) that is left of a target, m or rad.
-        errors: Distance or angle (..., targets) that is left of each target, m or rad: the larger one for a pose.
-        converged: Whether the error is within the tolerance, (...).
-        iterations: Iterations (...) from the start that led to q.
-        starts: Number (...) of starts that were tried.
-    """
+    """The best configuration of each problem. The leading axes are those of the targets and of the start."""
 
     q: Array
+    """Configurations (..., nq), rad, m and unit quaternions, within the limits of the joints."""
     error: Array
+    """Largest distance or angle (...) that remains to a target, m or rad."""
     errors: Array
+    """Distance or angle (..., targets) that remains to each target, m or rad: the larger one for a pose."""
     converged: Array
+    """Whether the error is within the tolerance, (...)."""
     iterations: Array
+    """Iterations (...) from the start that led to q."""
     starts: Array
+    """Number (...) of starts that were tried."""
 
     def __repr__(self) -> str:
         shape = self.error.shape
@@ -91,10 +88,12 @@ class IkSolution:
 
 
 class _Input(NamedTuple):
-    """An input of a call. shape: of one problem."""
+    """An input of a call."""
 
     name: str
+    """Name of the input."""
     shape: tuple[int, ...]
+    """Shape for one problem."""
 
 
 @explained
@@ -219,6 +218,9 @@ class InverseKinematics(LoopSolver):
             word: Word length, 12 to 32 bits.
             guard_bits: Bits above the largest value that the problems meet.
             targets: Value of each target, by the names in `inputs`; all leading axes are broadcast.
+
+        Returns:
+            The solver in fixed point.
 
         Raises:
             ArgumentError: An argument is not right, fewer than half of the problems converge from their start in
@@ -417,7 +419,7 @@ class InverseKinematics(LoopSolver):
 
     @cached_property
     def middle(self) -> Array:
-        """The configuration (nq,) in the middle of the joints' ranges, rad or m: 0 without limits."""
+        """The configuration (nq,) in the middle of the joints' ranges, rad or m; 0 for joints without limits."""
         lower, upper = ranges(self.robot)
         with np.errstate(invalid="ignore"):
             middle = np.where(np.isfinite(upper - lower), 0.5 * (lower + upper), np.clip(0.0, lower, upper))
@@ -482,7 +484,9 @@ def _rounds(starts: int) -> Iterator[int]:
 
 
 def _targets(frames: Sequence[str | Target], center_of_mass: float) -> tuple[Target, ...]:
-    """Return the targets. Raise ArgumentError or ArgumentTypeError if they are none, or two have one input."""
+    """Return the targets. Raise ArgumentError or ArgumentTypeError if no target is given, or if two have the same
+    input.
+    """
     if isinstance(frames, str | Target) or not is_collection(frames):
         raise ArgumentTypeError(f"frames={shown(frames)}; expected a list of frames' names and targets")
     targets: list[Target] = []

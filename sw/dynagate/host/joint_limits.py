@@ -21,11 +21,20 @@ POSITIONS = Accepted(
 
 
 def joint_bounds_of(robot: Robot, bounds: Any) -> JointBounds | None:
-    """Bounds of positions and speeds; None where none has one. bounds: None, True for the robot's limits, one number or
-    (nv,) for positions in both directions, (2 nv,) for speeds too, or a pair of lowest and highest.
+    """Return bounds of positions and speeds from the argument of a solver.
 
-    Raises ValueError: they have another shape or order, leave a joint no room, or are of one whose position is no
-    number."""
+    Args:
+        robot: The robot.
+        bounds: None, True for the robot's limits, one number or (nv,) for positions in both directions, (2 nv,) for
+            speeds too, or a pair of lowest and highest; rad or m, rad/s or m/s.
+
+    Returns:
+        The bounds; None if no joint has any.
+
+    Raises:
+        ArgumentError: They have another shape or order, leave no range for a joint, or are for a joint whose position
+            is no single number.
+    """
     if bounds is None:
         return None
     n = robot.nv
@@ -56,6 +65,6 @@ def _limits(robot: Robot) -> tuple[Array, Array]:
 
 
 def _of_state(value: Any, n: int, none: float) -> Array:
-    """Bounds (2 nv,) at one end, of positions and speeds. none: of those that have none."""
+    """Return bounds (2 nv,) of positions and speeds at one end; `none` stands for no bound."""
     array = one_or_several("joint_bounds=", value, (n, 2 * n), POSITIONS)
     return array if array.shape == (2 * n,) else np.append(np.broadcast_to(array, (n,)), np.full(n, none))

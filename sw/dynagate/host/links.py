@@ -38,42 +38,50 @@ class SilenceError(DeviceError):
 
 @dataclass(frozen=True)
 class BatchTiming:
-    """Timing of a batch, in cycles of the device's clock.
-
-    latency: first beat in to first beat out. per_sample: cycles between acceptances, averaged over the batch; 0 if the
-    link cannot measure it.
-    """
+    """Timing of a batch, in cycles of the device's clock."""
 
     latency: int
+    """Cycles from the first beat in to the first beat out."""
     per_sample: float
+    """Cycles from one accepted sample to the next, mean of the batch; 0 if the link cannot measure it."""
 
 
 class DeviceLink(ABC):
-    """An input stream, an output stream and registers, however they are reached.
+    """Base class of links: one input stream, one output stream and the registers of a device.
 
     1. A beat is a row of 32-bit words, as many as the stream is wide. Samples are arrays (samples, beats, words).
-    2. `write` gives the input stream a batch and returns at once. The array is the link's until its results are read.
-       Up to `depth` batches may be under way.
+    2. `write` passes a batch to the input stream and returns at once. The link owns the array until its results are
+       read.
+       At most `depth` batches are under way.
     3. `read` takes results of the oldest batch from the output stream, in the order of their samples. It returns after
-       a moment, with what has come until then, so that its caller hears of Ctrl-C.
-    4. Registers can be read and written at any time, while samples stream and from other threads too.
-    5. `reset` empties both streams and resets the device, whatever it was doing.
-    6. After `close`, which may be called again, all else raises DeviceError.
-
-    text: what the device is, for errors. closed: whether `close` was called.
+       a
+       short time, with the results that came until then, so that its caller can handle Ctrl-C.
+    4. Registers can be read and written at any time, also while samples stream and from other threads.
+    5. `reset` empties both streams and resets the device.
+    6. After `close`, which may be called twice, all other methods raise DeviceError.
     """
 
     text: str
+    """Description of the device for errors."""
     closed: bool = False
+    """Whether `close` was called."""
     depth: int = 1
+    """Largest number of batches under way."""
 
     @abstractmethod
     def write(self, samples: Words, results: int | None = None) -> None:
-        """Gives the input stream a batch, (samples, beats, words). results: how many it has; as many unless said.
-        Raises DeviceError: `depth` batches are under way, or the link moves a result for each sample."""
+        """Pass a batch to the input stream.
+
+        Args:
+            samples: Words (samples, beats, words of a beat).
+            results: Number of results of the batch; None for one for each sample.
+
+        Raises:
+            DeviceError: `depth` batches are under way, or the link moves exactly one result for each sample.
+        """
 
     def _check_results(self, samples: Words, results: int | None) -> None:
-        """Raises DeviceError: fewer results than samples are expected from a link that moves a result for each
+        """Raise DeviceError if fewer results than samples are expected from a link that moves a result for each
         sample.
         """
         if results not in (None, len(samples)):
@@ -83,29 +91,67 @@ class DeviceLink(ABC):
             )
 
     def expect(self, beats: int) -> None:  # noqa: B027
-        """Results of the batches that are written from now on have this many beats: those of a function, or of some of
-        its outputs. As many as the longest unless this is called."""
+        """Set the length of the results of batches that are written later, for one of several functions or some
+        outputs. The default is the longest result.
+
+        Args:
+            beats: Beats of a result.
+        """
 
     def carry(self, axi: AxiStreams) -> None:  # noqa: B027
-        """Samples and results have the sizes of these streams from now on, of the same width: those of another program.
-        No batch is under way."""
+        """Set the lengths of samples and results for another program. No batch may be under way.
+
+        Args:
+            axi: Streams of the program, of the same width.
+        """
 
     def allow_cycles(self, cycles: int) -> None:  # noqa: B027
-        """Set how many cycles of the device's clock a sample may take, where the link counts them."""
+        """Set how long a sample may take, if the link counts cycles.
+
+        Args:
+            cycles: Cycles of the device's clock.
+        """
 
     @abstractmethod
     def read(self, results: Words) -> int:
-        """Fills rows of results, (samples, beats, words) of one batch, from the first on, and returns how many. Raises
-        SilenceError where there are none and none is under way, DeviceError where TLAST is not on the last beat of a
-        packet."""
+        """Read results of the oldest batch.
+
+        Args:
+            results: Words (samples, beats, words of a beat), filled from the first row on.
+
+        Returns:
+            Number of rows that were filled.
+
+        Raises:
+            SilenceError: No results came, and none are under way.
+            DeviceError: TLAST is not on the last beat of a packet.
+        """
 
     @abstractmethod
     def read_register(self, address: int) -> int:
-        """The 32 bits at an address in bytes. Raises RegisterError."""
+        """Read a register.
+
+        Args:
+            address: Address in bytes.
+
+        Returns:
+            Its 32 bits.
+
+        Raises:
+            RegisterError: The device reports an error.
+        """
 
     @abstractmethod
     def write_register(self, address: int, value: int) -> None:
-        """Writes the 32 bits at an address in bytes. Raises RegisterError."""
+        """Write a register.
+
+        Args:
+            address: Address in bytes.
+            value: Its 32 bits.
+
+        Raises:
+            RegisterError: The device reports an error.
+        """
 
     @abstractmethod
     def reset(self) -> None:
@@ -116,7 +162,14 @@ class DeviceLink(ABC):
         """Gives the device back."""
 
     def buffer(self, shape: tuple[int, int, int]) -> Words:
-        """An array (samples, beats, words) that the link moves without another copy: page-aligned zeros."""
+        """Return an array of zeros that the link can move without a copy.
+
+        Args:
+            shape: Samples, beats and words of a beat.
+
+        Returns:
+            The array, which begins at a memory page.
+        """
         size = max(math.prod(shape), 1) * 4
         return np.frombuffer(mmap.mmap(-1, size), np.uint32, math.prod(shape)).reshape(shape)
 
@@ -128,7 +181,14 @@ class DeviceLink(ABC):
 
 @contextmanager
 def closed_on_failure(link: DeviceLink) -> Iterator[DeviceLink]:
-    """Close the link if the block raises: the caller cannot close a link that was never returned."""
+    """Close a link if the block raises an error, since the caller cannot close a link that it did not receive.
+
+    Args:
+        link: The link.
+
+    Yields:
+        The link.
+    """
     try:
         yield link
     except BaseException as error:

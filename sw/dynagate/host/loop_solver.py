@@ -31,13 +31,16 @@ OWNED = ("_compute", "_holding")
 
 @explained
 class LoopSolver(Opened):
-    """A loop of a robot on a device. results: the class of what a call returns, a dataclass of arrays."""
+    """Base class of solvers that are a loop of a robot on a device."""
 
     results: type[Any]
+    """Class of the results of a call, a dataclass of arrays."""
     robot: Robot
+    """The robot."""
     device: str
+    """Name of the device."""
     overflows: Mapping[str, int]
-    """In fixed point, how many results of the last call did not fit their formats, by graph."""
+    """Problems of the last call with a number that did not fit its format, by graph; empty in floating point."""
 
     def choose(self, function: str, device: str | DeviceOptions, options: Mapping[str, Any]) -> None:
         """Choose the device that computes the loop.
@@ -54,7 +57,11 @@ class LoopSolver(Opened):
         self.function, self.functions, self.device, self._closed = function, {}, self._chosen.name, False
 
     def compile(self, loop: Callable[[], Loop]) -> None:
-        """Trace a loop, and compile it for the device."""
+        """Trace a loop, and compile it for the device.
+
+        Args:
+            loop: Function that traces the loop.
+        """
         with showing() as progress:
             progress(f"tracing {self.robot.name} {self.function}")
             self.loop = loop()
@@ -63,12 +70,26 @@ class LoopSolver(Opened):
         self.dtype = self._compute.dtype
 
     def opened(self, loop: Loop) -> LoopExecutor:
-        """Return what computes a loop on the device."""
+        """Return the executor of a loop.
+
+        Args:
+            loop: The loop.
+
+        Returns:
+            Its executor on the device of the solver.
+        """
         compute: LoopExecutor = self._chosen.open(LoopSource(loop, None))
         return compute
 
     def in_fixed_point(self: Self, compute: IntegerLoop) -> Self:
-        """Return a solver of the same problem that computes in fixed point. Closing one does not close the other."""
+        """Return a solver of the same problem in fixed point. Each one is closed by itself.
+
+        Args:
+            compute: The loop in fixed point.
+
+        Returns:
+            The solver.
+        """
         solver = object.__new__(type(self))
         vars(solver).update({name: value for name, value in vars(self).items() if name not in OWNED})
         solver._compute, solver.device, solver.dtype = compute, IntegerExecutor.name, compute.dtype
@@ -96,11 +117,27 @@ class LoopSolver(Opened):
         self._compute.close()
 
     def new_outputs(self, batch: int) -> dict[str, Array]:
-        """Return arrays (batch, *shape) for the outputs of the loop, by name."""
+        """Return arrays for the outputs of the loop.
+
+        Args:
+            batch: Number of problems.
+
+        Returns:
+            Arrays (batch, *shape) by name.
+        """
         return {port.name: np.empty((batch, *port.shape), self.dtype) for port in self.loop.outputs}
 
     def bound(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int) -> Callable[..., Any]:
-        """Return a function that computes problems from and to these arrays, as often as it is called."""
+        """Prepare repeated calls on the same arrays.
+
+        Args:
+            inputs: Arrays (batch, *shape) by name.
+            outputs: Arrays (batch, *shape) by name, which are overwritten.
+            batch: Number of problems.
+
+        Returns:
+            A function that solves the problems.
+        """
         if not batch:
             return lambda: True
         read = {port.name: inputs[port.name] for port in self.loop.inputs}

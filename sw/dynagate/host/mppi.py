@@ -37,25 +37,31 @@ WORDS = 2**32
 @explained
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """The mean torques of each problem. The leading axes are those of q0 without its last.
-
-    Attributes:
-        tau: Weighted mean (..., knots, nv) of the sampled torques, N m or N.
-        cost: Weighted mean (...) of the costs of the samples.
-        least: Lowest cost (...) of a sample.
-        effective: Number (...) of samples that count, 1 / Σ w².
-        failed: Whether no sample had a finite cost, (...); tau is then the guess.
-    """
+    """The mean torques of each problem. The leading axes are those of q0 without its last."""
 
     tau: Array
+    """Weighted mean (..., knots, nv) of the sampled torques, N m or N."""
     cost: Array
+    """Weighted mean (...) of the costs of the samples."""
     least: Array
+    """Lowest cost (...) of a sample."""
     effective: Array
+    """Effective number (...) of samples, 1 / Σ w² of their weights w."""
     failed: Array
+    """Whether no sample had a finite cost, (...); tau is then the guess."""
 
     def shifted(self, knots: int = 1) -> Array:
-        """The torques (..., knots, nv) from a later knot on, whose last ones stay: the next guess. Raises ValueError:
-        it has not this many knots."""
+        """Return the torques from a later knot on, as the guess of the next call. The last torques are repeated.
+
+        Args:
+            knots: Number of knots that have passed.
+
+        Returns:
+            Torques (..., knots, nv), N m or N.
+
+        Raises:
+            ArgumentError: The horizon has fewer knots.
+        """
         return after(self.tau, knots, -2)
 
     def __repr__(self) -> str:
@@ -217,13 +223,17 @@ class Mppi(Solver):
         return {"tau": torques, **numbers, "failed": np.empty(batch, bool)}
 
     def bound(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int) -> Callable[..., Any]:
-        """Return a function that samples once around the last torques. Its arguments are the draw, and whether it
-        starts from the result of the draw before.
+        """Return a function that draws samples around the last torques.
+
+        Its arguments are the number of the draw, and whether it starts from the result of the previous draw.
 
         Args:
             inputs: Arrays (batch, *shape) by name.
             outputs: Arrays (batch, *shape) by name, which are overwritten.
             batch: Number of problems.
+
+        Returns:
+            The function.
         """
         kernel = self._compute.kernel
         if not batch:
@@ -234,7 +244,7 @@ class Mppi(Solver):
         return sampling.bound(inputs, outputs, batch)
 
     def _once(self, mean: Array, inputs: Mapping[str, Array], outputs: Mapping[str, Array], draw: int) -> None:
-        """One draw about the mean torques (batch, knots, nv), step by step: the reference."""
+        """Compute one draw around the mean torques (batch, knots, nv) step by step, as the reference."""
         batch = len(outputs["tau"])
         mean = np.broadcast_to(mean, outputs["tau"].shape)
         torques = self._bounded(self.torques(mean, draw))
@@ -257,8 +267,14 @@ class Mppi(Solver):
         return tau if self.bounds is None else np.clip(tau, *self.bounds, out=tau)
 
     def torques(self, mean: Array, draw: int) -> Array:
-        """Return the torques of a draw (batch, samples, knots, nv) about mean ones (batch, knots, nv), N m or N. The
-        first sample is the mean itself.
+        """Return the torques of a draw. The first sample is the mean itself.
+
+        Args:
+            mean: Mean torques (batch, knots, nv), N m or N.
+            draw: Number of the draw.
+
+        Returns:
+            Torques (batch, samples, knots, nv), N m or N.
         """
         n, batch, lines = self.robot.nv, len(mean), self._lines
         reference = self.device == "numpy"

@@ -20,15 +20,16 @@ Self = TypeVar("Self", bound="Opened")
 
 @explained
 class Opened(ABC):
-    """Something that computes on a device until it is closed. Call it; use it as a context.
-
-    function: what it computes. functions: of several, each by its name. dtype: of the results.
-    """
+    """Base class of objects that compute on a device until they are closed. Call them; use them as contexts."""
 
     function: str
+    """Name of the function that it computes."""
     dtype: np.dtype[Any]
+    """Type of the numbers in results."""
     functions: dict[str, Any]
+    """One such object for each function by name, if there are several."""
     _closed: bool
+    """Whether `close` was called."""
 
     if TYPE_CHECKING:  # of several functions, each by its name
         inverse_dynamics: Opened
@@ -50,40 +51,88 @@ class Opened(ABC):
 
     @abstractmethod
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Computes. args, options: the inputs in order or by name, and what the class says besides. Raises ValueError
-        or TypeError naming an input that does not fit; DeviceError: it is closed, or the device fails."""
+        """Compute results.
+
+        Args:
+            args: Inputs in their order.
+            options: Inputs by name, and options of the class.
+
+        Returns:
+            The results.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: An input is not right. The message names it.
+            DeviceError: The object is closed, or the device fails.
+        """
 
     @abstractmethod
     def bind(self, *args: Any, **options: Any) -> Callable[[], Any]:
-        """Checks a call once and returns it as a function without arguments. Called, it reads the same arrays again,
-        where they are, writes over the same results and returns them. args, options: as of a call. Raises as a call
-        does, and TypeError: an input is no array."""
+        """Check a call once, and return it as a function without arguments. Each call of it reads the same arrays
+        again, overwrites the same results and returns them.
+
+        Args:
+            args: Inputs in their order, as of a call.
+            options: Inputs by name and options, as of a call.
+
+        Returns:
+            The bound call.
+
+        Raises:
+            ArgumentError, DeviceError: As a call raises them.
+            ArgumentTypeError: As a call raises it, or an input is no numpy array.
+        """
 
     @abstractmethod
     def close(self) -> None:
         """Gives back what the device holds. Calls raise DeviceError afterwards."""
 
     def check_open(self) -> None:
-        """Raise DeviceError if it is closed."""
+        """Raise DeviceError if the object is closed."""
         if self._closed:
             raise DeviceError(f"{self!r} is closed; open it again")
 
     def submit(self, *args: Any, **options: Any) -> Pending:
-        """Begin a call and return at once if the device computes concurrently with the host, else when it is done.
-        args, options: as of a call."""
+        """Begin a call, and return at once if the device computes concurrently with the host; otherwise when it is
+        done.
+
+        Args:
+            args: Inputs in their order, as of a call.
+            options: Inputs by name and options, as of a call.
+
+        Returns:
+            The call, whose `result` waits for the results.
+        """
         results = self(*args, **options)
         return Pending(self, lambda: results, lambda: True)
 
     def stream(self, ahead: int = AHEAD) -> BatchStream:
-        """Many batches, one after the other, that overlap: conversion on the host, transfer and computation. ahead: how
-        many are submitted before the results of the first are waited for. Raises ValueError: ahead is negative."""
+        """Compute many batches, so that conversion on the host, transfer and computation overlap.
+
+        Args:
+            ahead: Number of batches that are submitted before the results of the first one are waited for.
+
+        Returns:
+            The stream of batches.
+
+        Raises:
+            ArgumentError: `ahead` is negative.
+        """
         if ahead < 0:
             raise ArgumentError(f"a stream {ahead} batches ahead; expected 0 or more")
         return BatchStream(self, ahead)
 
     def choosing(self, outputs: str | Sequence[str]) -> Opened:
-        """Return the same with only some of its outputs, in their order. outputs: their names. Raises ValueError: it
-        has none to choose."""
+        """Return the same object with only some of its outputs.
+
+        Args:
+            outputs: Names of the outputs, in their order.
+
+        Returns:
+            The object with these outputs, on the same device.
+
+        Raises:
+            ArgumentError: It has no outputs to choose from.
+        """
         raise ArgumentError(f"{self.function} has no outputs to choose; expected all: {', '.join(self.outputs)}")
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -63,7 +63,14 @@ def devices_of(*kinds: Kind) -> list[str]:
 
 
 def name_of(device: str | DeviceOptions) -> str:
-    """Return the name of a device that is named, or chosen by its options."""
+    """Return the name of a device.
+
+    Args:
+        device: The name, or an object with the device's options.
+
+    Returns:
+        The name.
+    """
     return device.name if isinstance(device, DeviceOptions) else device
 
 
@@ -72,12 +79,24 @@ class ChosenDevice:
     """A device with its options for one kind of source."""
 
     kind: Kind
+    """Kind of source that it opens."""
     name: str
+    """Name of the device."""
     opener: Opener
+    """How the device opens this kind of source."""
     options: DeviceOptions
+    """Checked options."""
 
     def open(self, source: Any, progress: Progress = quiet) -> Any:
-        """Open a source of this kind."""
+        """Open a source.
+
+        Args:
+            source: The source, of the kind `kind`.
+            progress: Function that receives a line of text before each slow stage.
+
+        Returns:
+            The executor.
+        """
         return self.opener.open(source, self.options, progress)
 
 
@@ -87,7 +106,10 @@ def chosen_device(kind: Kind, device: str | DeviceOptions, options: Mapping[str,
     Args:
         kind: Kind of source, which the device opens.
         device: Name of the device, or an object with its options.
-        options: Options by name, of a device that is named.
+        options: Options by name, if the device is given by its name.
+
+    Returns:
+        The device with its checked options.
 
     Raises:
         ArgumentError: The device does not take an option for this kind of source.
@@ -113,6 +135,9 @@ def executor_of(design: Any, device: str, progress: Progress = quiet, **options:
         device: Name of the device.
         progress: Function that receives a line of text before each slow stage.
         options: Options of the device by name.
+
+    Returns:
+        The executor.
     """
     source = DesignSource(design)
     return chosen_device(source.kind, device, options).open(source, progress)

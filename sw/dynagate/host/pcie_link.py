@@ -31,19 +31,29 @@ from dynagate.sim.pcie.link import LinkCase
 from dynagate.sim.pcie.link import PcieRate as Lanes
 
 STARTED_S = 300.0
-"""Until the simulated host has found the card, at most; a new design is compiled before."""
+"""Seconds until the simulated host must have found the card, after a new design was compiled."""
 GIVEN_UP_S = 1.0
-"""Without a request on the simulated link: the card's driver gives a transfer up, which nothing can end any more."""
+"""Seconds without a request on the simulated link after which a transfer counts as stuck."""
 CLOSED_S = 10.0
-"""Until the process has ended, at most."""
+"""Seconds until the process must have ended."""
 
 
 class PcieLink(XdmaLink):
-    """folder: of a design with an AXI shell. generation, width: of the PCIe link. max_payload, read_request: as of
-    `sim.pcie.link.LinkCase`. seed: of what the simulation draws. timeout: as of `DmaLink`.
+    """Link to an accelerator on a simulated PCIe card, with the driver of Xilinx's XDMA.
 
-    Raises ArgumentError: the folder has no accelerator, or a number is none of PCIe. DeviceError: the simulation does
-    not start. Otherwise as `XdmaLink`.
+    Args:
+        folder: Folder of a design with an AXI shell.
+        design: Its record.
+        generation: Generation of the PCIe link.
+        width: Lanes of the PCIe link.
+        max_payload: Largest number of bytes in a write, as of `sim.pcie.link.LinkCase`.
+        read_request: Largest number of bytes in a read request, as of `sim.pcie.link.LinkCase`.
+        seed: Seed of the random numbers in the simulation.
+        timeout: As of `DmaLink`.
+
+    Raises:
+        ArgumentError: The folder has no accelerator, or PCIe does not allow one of the numbers.
+        DeviceError: The simulation does not start, or as `XdmaLink` raises it.
     """
 
     def __init__(
@@ -80,7 +90,9 @@ class PcieLink(XdmaLink):
         self._samples += len(samples)
 
     def _moves(self) -> bool:
-        """A simulated card may take longer for a packet than a real one may: its requests on the link count."""
+        """Return whether requests still pass over the link: a simulated card may take longer for a packet than a real
+        one.
+        """
         before, self._requests = self._requests, self._asked("moved")
         return self._requests != before
 
@@ -91,8 +103,8 @@ class PcieLink(XdmaLink):
 
     @property
     def transfer(self) -> BatchTiming:
-        """Timing of the batches since the link was last idle, in cycles of the device's clock: from the first
-        doorbell to the last result in the host's memory, in all and for each sample.
+        """Timing of the batches since the link was last idle, in cycles of the device's clock: from the first doorbell
+        to the last result in the host's memory, in total and for each sample.
         """
         first, last = self._times(anew=False)
         return BatchTiming(round(last - first), (last - first) / max(self._samples, 1))
@@ -113,8 +125,15 @@ class PcieLink(XdmaLink):
 
 
 class SimulatedCard:
-    """The other process, and the requests to it, from any thread. folder: of the design. seconds: without a request on
-    the link, after which a transfer is given up. Raises DeviceError: the process ends before the card is there."""
+    """The process that simulates the card, and the requests to it from any thread.
+
+    Args:
+        folder: Folder of the design.
+        seconds: Seconds without a request on the PCIe link after which a transfer counts as stuck.
+
+    Raises:
+        DeviceError: The process ends before the card is found.
+    """
 
     def __init__(self, folder: Path, case: LinkCase, seed: int, seconds: float) -> None:
         self._place = tempfile.TemporaryDirectory()
@@ -172,7 +191,18 @@ class SimulatedCard:
             future.set_exception(_gone())
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a method in the process and return its answer. Raises OSError, as the system does for a card."""
+        """Call a method in the process.
+
+        Args:
+            name: Name of the method.
+            arguments: Its arguments.
+
+        Returns:
+            Its result.
+
+        Raises:
+            OSError: The transfer failed, as the system reports it for a real card.
+        """
         future: Future[Any] = Future()
         with self._lock:
             if self._process.poll() is not None:
@@ -218,7 +248,11 @@ class CardFiles(System):
         pass
 
     def lock(self, file: int) -> None:
-        """Nobody else knows the card."""
+        """Do nothing, since no other process can open the simulated card.
+
+        Args:
+            file: Number of the open file.
+        """
 
     def read(self, file: int, data: memoryview) -> int:
         came = self.card.call("read", len(data), self.card.follows["read"])

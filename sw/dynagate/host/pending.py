@@ -33,10 +33,16 @@ class Pending:
         return self._results is not None or self._done()
 
     def result(self) -> Results:
-        """Waits for the results; the same ones each time. Raises what a call of the accelerator raises once the device
-        has begun: DeviceError, ValueError for an input that the device refused, OverflowedError; or, where the device
-        did not recover from an error, what its recovery raised. The batches behind one that raises DeviceError raise it
-        too."""
+        """Wait for the results.
+
+        Returns:
+            The results, the same object on each call.
+
+        Raises:
+            DeviceError: The device failed, in this batch or in one before it, or it did not recover.
+            EntryError: The device found an input that does not fit its format.
+            OverflowedError: A sample overflowed, with `overflow="raise"`.
+        """
         if self._results is None:
             self._results = self._finish()
         return self._results
@@ -60,8 +66,18 @@ class BatchStream:
         self._pending: deque[Pending] = deque()
 
     def __call__(self, batches: Iterable[Mapping[str, npt.ArrayLike]]) -> Iterator[Results]:
-        """Results of each batch, in order. Batches are taken from the iterable a few ahead. Raises as a call does, when
-        the batch is taken or its turn comes; the stream can go on with other batches afterwards."""
+        """Compute batches. They are taken from the iterable a few ahead of their results.
+
+        Args:
+            batches: Inputs of each batch by name.
+
+        Yields:
+            The results of each batch, in order.
+
+        Raises:
+            ArgumentError, ArgumentTypeError, DeviceError: As a call raises them. The stream can compute other batches
+                afterwards.
+        """
         pending = self._pending
         for inputs in batches:
             pending.append(self._accelerator.submit(**inputs))

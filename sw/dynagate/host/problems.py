@@ -21,18 +21,21 @@ SHAPES = 4
 
 
 class ProblemInput(NamedTuple):
-    """An input of each problem. shape: of its numbers. default: where a call says nothing, None where it must. parts:
-    the inputs of the loop that it is, each with its place in an array (batch, *shape)."""
+    """An input of each problem."""
 
     shape: tuple[int, ...]
+    """Shape for one problem."""
     default: Array | None
+    """Value if a call does not pass the input; None if it must."""
     parts: Mapping[str, Any]
+    """The inputs of the loop that it consists of, each with its index into an array (batch, *shape)."""
 
 
 class Solves(Protocol):
-    """A solver, as its problems see it. asked: inputs of each problem. fixed: other inputs, (1, ...)."""
+    """Interface of a solver, as its problems use it."""
 
     dtype: np.dtype[Any]
+    """Type of the numbers."""
 
     @property
     def asked(self) -> Mapping[str, ProblemInput]: ...
@@ -47,10 +50,14 @@ Values = Mapping[str, tuple[str, Any]]
 
 
 class Problems:
-    """Problems with these leading axes. arrays: the inputs by name, (batch, ...), or (1, ...) for all of them.
-    inputs, outputs: of the loop, by name. run: computes from the ones to the others."""
+    """The problems of a call, with the arrays of the loop.
+
+    Args:
+        leading: Leading axes of the call.
+    """
 
     run: Callable[..., Any]
+    """Function that computes the outputs of the loop from its inputs."""
 
     def __init__(self, solver: Solves, leading: Leading) -> None:
         self.leading, self.batch, self._solver = leading, math.prod(leading), solver
@@ -75,7 +82,14 @@ class Problems:
         self.run = self._solver.bound(self.inputs, self.outputs, self.batch)
 
     def begin(self, starts: Mapping[str, Any]) -> None:
-        """Takes the starts of a call (*leading, ...). Raises ValueError or TypeError: one has another shape."""
+        """Write the start states of a call.
+
+        Args:
+            starts: Arrays (*leading, ...) by name.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: One has another shape or type.
+        """
         for name, value in starts.items():
             array, shape = real(name, value), (*self.leading, *self._solver.asked[name].shape)
             if array.shape != shape:
@@ -86,7 +100,12 @@ class Problems:
                 self.fill(name, of_type(array, self._solver.dtype).reshape(self.batch, -1))
 
     def fill(self, name: str, array: Array) -> None:
-        """Takes an input (batch, *shape), or what numpy broadcasts to it, without a look at its numbers."""
+        """Write an input without checking its numbers.
+
+        Args:
+            name: Name of the input.
+            array: Values (batch, *shape), or an array that numpy broadcasts to this shape.
+        """
         if self.few:
             self.arrays[name][...] = array
         else:
@@ -94,8 +113,17 @@ class Problems:
             self.arrays[name] = np.ascontiguousarray(np.broadcast_to(array, shape))
 
     def put(self, values: Values) -> bool:
-        """Takes the other inputs, without which a call cannot run. Returns whether all numbers are finite, those of
-        starts too. Raises ValueError or TypeError: one of the others has another shape, or is not finite."""
+        """Write the inputs other than the start states, without which a call cannot run.
+
+        Args:
+            values: The inputs by name.
+
+        Returns:
+            Whether all numbers are finite, including those of the start states.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: An input has another shape or type, or is not finite.
+        """
         if not self.few:
             self.arrays |= {name: self._spread(name, *each) for name, each in values.items()}
             self._bind()
@@ -117,17 +145,45 @@ class Problems:
         return spread(label, value, self.leading, shape, dtype, shared=True)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
-        """Return the shape of an input of one problem."""
+        """Return the shape of an input for one problem.
+
+        Args:
+            name: Name of the input.
+
+        Returns:
+            The shape.
+        """
         return self._solver.asked[name].shape
 
     def start(self, name: str) -> Array:
-        """Return a start of the call, (*leading, ...)."""
+        """Return a start state of the call.
+
+        Args:
+            name: Name of the input.
+
+        Returns:
+            Array (*leading, ...).
+        """
         return self.shaped(self.arrays[name])
 
     def output(self, name: str) -> Array:
-        """An output with the leading axes, for the caller to keep."""
+        """Return a copy of an output.
+
+        Args:
+            name: Name of the output of the loop.
+
+        Returns:
+            Array (*leading, ...).
+        """
         return self._results[name].copy() if self.few else self.shaped(self.outputs[name])
 
     def shaped(self, array: Array) -> Array:
-        """Assemble an array (batch, ...) from outputs."""
+        """Give an array of results the leading axes of the call.
+
+        Args:
+            array: Array (batch, ...).
+
+        Returns:
+            Array (*leading, ...).
+        """
         return array.reshape((*self.leading, *array.shape[1:]))

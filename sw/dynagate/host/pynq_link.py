@@ -28,11 +28,20 @@ SPIN_S = 0.0005
 
 
 class PynqLink(DmaLink):
-    """path: of the bitstream, with its .hwh next to it. dma, accelerator: names of the blocks in the overlay. timeout:
-    as of `DmaLink`. overlay: one that is loaded already.
+    """Link to an accelerator in the programmable logic of a Zynq board that runs PYNQ.
 
-    Raises MissingExtraError: there is no pynq. DeviceError: no board, no such bitstream or block, or another process
-    has the bitstream open. Otherwise as `DmaLink`.
+    Args:
+        path: Path of the bitstream. Its .hwh file must be in the same folder.
+        design: Record of the design.
+        dma: Name of the AXI DMA block in the overlay.
+        accelerator: Name of the accelerator block in the overlay.
+        timeout: As of `DmaLink`.
+        overlay: Overlay that is loaded already; None to load it.
+
+    Raises:
+        MissingExtraError: The package pynq is not installed.
+        DeviceError: There is no board, bitstream or block of that name, or another process has the bitstream open.
+        DesignError, ArgumentError: As `DmaLink` raises them.
     """
 
     def __init__(

@@ -25,10 +25,11 @@ class RegionExit:
     """Compares one step of a rollout with the operating region that its formats were chosen for."""
 
     region: Region
+    """The operating region."""
     graph: Graph | None
     """Graph of a step, evaluated in float64 to find the acceleration; None if the device has none."""
     dt: float
-    """Time step in seconds of a rollout whose steps do not take `dt` as an input."""
+    """Time step in s."""
 
     def text(self, state: Mapping[str, Array]) -> str:
         """Name the quantities of a step that are outside of the region, with the option that raises each limit.
@@ -86,6 +87,13 @@ class RegionExit:
 
 
 def rounded_up(value: float) -> float:
-    """Round a positive number up to two significant digits."""
+    """Round a positive number up to two significant digits.
+
+    Args:
+        value: The number.
+
+    Returns:
+        The rounded number.
+    """
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(value / unit) * unit

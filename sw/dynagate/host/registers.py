@@ -9,26 +9,51 @@ from dynagate.hw.rtl.regmap import WRITE, Register
 
 
 class Registers:
-    """The registers of a device by name. table: those that it has, as design.json lists them.
+    """The registers of a device by name. They can be read and written while a batch streams, from any thread.
 
-    They can be read and written while a batch streams, from any thread. A name or a bit that is not in the table raises
-    RegisterError with the names that are.
+    Args:
+        table: The registers, as design.json lists them.
+
+    Raises:
+        RegisterError: From every method, if the table has no such register or bit. The message lists those that it has.
     """
 
     def __init__(self, link: DeviceLink, table: Mapping[str, Register]) -> None:
         self._link, self.table = link, dict(table)
 
     def read(self, name: str) -> int:
-        """The 32 bits of a register."""
+        """Read a register.
+
+        Args:
+            name: Name of the register.
+
+        Returns:
+            Its 32 bits.
+        """
         return self._link.read_register(self._of(name).address)
 
     def bits(self, name: str) -> frozenset[str]:
-        """Names of a register's bits that are 1."""
+        """Return the bits of a register that are 1.
+
+        Args:
+            name: Name of the register.
+
+        Returns:
+            Names of the bits.
+        """
         value = self.read(name)
         return frozenset(bit for k, bit in enumerate(self._of(name).bits) if value >> k & 1)
 
     def write(self, name: str, value: int) -> None:
-        """Writes 32 bits. Raises RegisterError: the register is read-only."""
+        """Write a register.
+
+        Args:
+            name: Name of the register.
+            value: Its 32 bits.
+
+        Raises:
+            RegisterError: The register is read-only.
+        """
         register = self._of(name)
         try:
             self._link.write_register(register.address, value)
@@ -41,7 +66,12 @@ class Registers:
             ) from None
 
     def set(self, name: str, bit: str) -> None:
-        """Writes 1 to one bit and 0 to the others."""
+        """Write 1 to one bit of a register and 0 to the others.
+
+        Args:
+            name: Name of the register.
+            bit: Name of the bit.
+        """
         bits = self._of(name).bits
         if bit not in bits:
             raise RegisterError(f"register '{name}' has no bit '{bit}'; expected one of {', '.join(bits) or 'none'}")

@@ -21,20 +21,21 @@ class Results(Mapping[str, Any]):
     """The outputs of a function by name, as attributes and by `[]`; `keys()` lists them.
 
     Each is an array (..., *shape): the leading axes of the inputs, then the shape below. It is float64 unless the
-    device was opened for float32, and lies on the GPU where the inputs do. With `pack=True` an output is (..., entries)
+    device was opened for float32, and lies on the GPU if the inputs do. With `pack=True` an output is (..., entries)
     instead. Results keep their arrays: assigning to an attribute raises AttributeError, writing into an array does not.
-    `Results(tau=array)` makes results of arrays of your own, to be written by a call as `out`. overflow: (...), True
-    for samples in which a number did not fit its format; False in floating point.
+    `overflow` has the samples in which a number did not fit its format. `Results(tau=array)` makes results of your own
+    arrays, which a call overwrites if it gets them as `out`.
 
     An attribute may have its name in Pinocchio, MuJoCo or textbooks, such as M, nle or ddq_dq: reading it returns the
-    output of the same meaning (docs/from_pinocchio.md). Any other name raises AttributeError (KeyError for `[]`) with
-    a text that lists the outputs. Two results are equal
-    only if they are the same object; compare their arrays with numpy.
+    output of the same meaning (docs/from_pinocchio.md). Any other name raises AttributeError (KeyError for `[]`) with a
+    text that lists the outputs. Two results are equal only if they are the same object; compare their arrays with
+    numpy.
     """
 
     overflow: npt.NDArray[np.bool_]
-    """(...): samples some value of which did not fit its format, whose results are therefore wrong. None of a device
-    that computes in floating point. Not there for arrays on a GPU. It is no output, so `keys()` leaves it out."""
+    """(...): samples with a number that did not fit its format, so that their results are wrong; all False for a
+    device that computes in floating point. Missing for arrays on a GPU. It is no output, so `keys()` leaves it out.
+    """
 
     qdd: Array
     """(nv,) accelerations q̈, rad/s² or m/s²."""
@@ -145,7 +146,11 @@ class Results(Mapping[str, Any]):
             self.set_overflow(overflow)
 
     def set_overflow(self, overflow: npt.NDArray[np.bool_]) -> None:
-        """For the accelerator that has written the results. overflow: (*leading), True where a value did not fit."""
+        """Set which samples overflowed, by the device that has written the results.
+
+        Args:
+            overflow: Whether a number of the sample did not fit its format, (*leading).
+        """
         vars(self)["overflow"] = overflow
 
     def __getitem__(self, name: str) -> Any:

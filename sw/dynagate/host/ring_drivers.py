@@ -27,19 +27,41 @@ class RingDriver(Driver):
     def run_steps(
         self, arrays: Arrays, commands: Ints, shown: Ints, every: int
     ) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
-        """arrays: the inputs of the steps in the order in which they enter, (steps, *shape). commands: START and STOP
-        of each. shown: indices of those whose results come out. every: what the register of this name is to hold.
-        Returns the results by name, and which of them cannot be used. Raises as `Driver.run` does."""
+        """Stream steps of trajectories through the device.
+
+        Args:
+            arrays: Inputs (steps, *shape) by name, in the order in which the steps enter.
+            commands: START and STOP of each step.
+            shown: Indices of the steps whose results leave the device.
+            every: Value for the register of this name.
+
+        Returns:
+            The results by name, and which of them overflowed.
+
+        Raises:
+            EntryError, DeviceError: As `Driver.run` raises them.
+        """
 
 
 class DatapathRingDriver(RingDriver, DatapathDriver):
-    """A bare ring: integers in payloads. All results come out, and the host leaves some away."""
+    """Driver of a ring without a shell: payloads hold integers. All results leave the device, and the host drops the
+    rest.
+    """
 
     @classmethod
     def opened(
         cls, design: DesignRecord[DatapathBody], link: DeviceLink, *, shows_progress: bool = False
     ) -> DatapathRingDriver:
-        """Open a session with the ring of a design and return its driver."""
+        """Open a session with the ring of a design.
+
+        Args:
+            design: Record of the design.
+            link: Link to the device, which the session closes.
+            shows_progress: Show on a terminal how far a long batch is.
+
+        Returns:
+            The driver.
+        """
         session = DatapathSession(ring_design(design), link, shows_progress=shows_progress)
         return cls(session, numbers=design.numbers)
 
@@ -63,7 +85,16 @@ class ShellRingDriver(RingDriver, ShellDriver):
     def opened(
         cls, design: DesignRecord[DatapathBody], link: DeviceLink, *, shows_progress: bool = False
     ) -> ShellRingDriver:
-        """Open a session with the ring of a design and return its driver."""
+        """Open a session with the ring of a design in its AXI shell.
+
+        Args:
+            design: Record of the design.
+            link: Link to the device, which the session closes.
+            shows_progress: Show on a terminal how far a long batch is.
+
+        Returns:
+            The driver.
+        """
         with closed_on_failure(link):
             return cls(ShellSession(shell_design(design), link, shows_progress=shows_progress))
 

@@ -68,22 +68,31 @@ class RolloutDevice(Device):
         every: int = 1,
         last: bool = False,
     ) -> Trajectories:
-        """Leading axes of q0, qd0 and tau broadcast as in numpy.
+        """Compute trajectories. Leading axes of q0, qd0 and tau broadcast as in numpy.
 
-        q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N. dt, seconds, of a design that has it as an
-        input: one number or one for each trajectory (...). steps (...): how many each trajectory takes; all unless
-        given.
-        every: every this many states come out, and the last one of each trajectory; last: only the last one.
+        Args:
+            q0: First configurations (..., nq), rad, m and unit quaternions.
+            qd0: First velocities (..., nv), rad/s or m/s.
+            tau: Torques (..., steps, nv), N m or N.
+            dt: Time step in s, one number or one for each trajectory (...), for a design with the time step as an
+                input.
+            steps: Number of steps of each trajectory (...); by default as many as tau has.
+            every: Return the states after every this many steps, and the last one of each trajectory.
+            last: Return only the last state of each trajectory.
 
-        Returns q, qd (..., states, ·), of which the first are q0 and qd0, and with linearize a and b
-        (..., states - 1, ·, ·) of the steps that led to the others. states is 1 + ⌈steps / every⌉ for the longest
-        trajectory. What a shorter one does not have is NaN, and so are results after an overflow, on their way or in
-        the state that returns: `diverged` has the first step that is flagged among those that come out, -1 where none
-        is, and 0 of one of several whose q0 or qd0 is not finite. Angles of joints without limits come back between -π
-        and π.
+        Returns:
+            q and qd (..., states, ·), of which the first are q0 and qd0, and with `linearize` the matrices a and b
+            (..., states - 1, ·, ·) of the steps that led to the others. The number of states is 1 + ⌈steps / every⌉ of
+            the longest trajectory. States after the end of a shorter one are NaN, and so are all states after an
+            overflow:
+            `diverged` is the first returned step with an overflow, -1 for none, and 0 for a trajectory of a batch whose
+            q0 or qd0 is not finite. Angles of joints without limits are from -π to π.
 
-        Raises ValueError naming the input: another shape, not finite, outside of the range that its format was chosen
-        for, no unit quaternion, or steps, every, last that are none. Raises DeviceError where the device fails.
+        Raises:
+            ArgumentError: An input has another shape, is not finite, is outside the range that its format was chosen
+                for, or is no unit quaternion; or `steps`, `every` or `last` is not possible.
+            ArgumentTypeError: An input has another type.
+            DeviceError: The device fails.
         """
         self.check_open()
         nq, nv = (self._inputs[name].shape[0] for name in ("q", "qd"))
@@ -147,7 +156,7 @@ class RolloutDevice(Device):
         every: int,
         leading: tuple[int, ...],
     ) -> Trajectories:
-        """Return the trajectories of the steps whose results come out."""
+        """Return the trajectories from the results that leave the device, each moved to the place of its step."""
         batch = len(comes)
         place = np.cumsum(comes, axis=1)[comes]
         states = int(place.max(initial=0 if batch else -(-comes.shape[1] // every))) + 1
@@ -208,7 +217,9 @@ class RolloutDevice(Device):
         return arrays, leading, lost
 
     def _check_ranges(self, arrays: dict[str, Array]) -> None:
-        """Raise ArgumentError if an input is outside the values that its format was chosen for, or no unit vector."""
+        """Raise ArgumentError if an input is outside the values that its format was chosen for, or is no unit
+        vector.
+        """
         for port in self.device.inputs:
             check_ranges((port,), self.device.ranges, arrays)
             if port.name in self.device.carry.values():
@@ -233,14 +244,29 @@ class RolloutDevice(Device):
         self.device.close()
 
     def load(self, design: Any) -> None:
-        """Raise ArgumentError: a program that keeps the states of rollouts is not replaced."""
+        """Refuse another program: the program of a rollout cannot be replaced.
+
+        Args:
+            design: The program.
+
+        Raises:
+            ArgumentError: Always.
+        """
         raise ArgumentError(
             f"{self!r} keeps the states of rollouts, and another program takes other arrays; close it, and open the "
             "other design"
         )
 
     def bind(self, *args: Any, **options: Any) -> BoundCall:
-        """A call on the same arrays again and again, as `Opened.bind` says. args, options: as of a call."""
+        """Return a call on the same arrays for many repetitions, as `Opened.bind` does.
+
+        Args:
+            args: Inputs in their order, as of a call.
+            options: Inputs by name and options, as of a call.
+
+        Returns:
+            The bound call.
+        """
         return repeated(self, args, options, ARRAYS)
 
     def __repr__(self) -> str:

@@ -22,31 +22,31 @@ from dynagate.integrators.motion import Integrator
 @explained
 @dataclass(frozen=True)
 class RolloutOptions(StepOptions):
-    """Options of a `Rollout`, whose keywords these fields are too.
+    """Options of a `Rollout`, which are also its keywords.
 
-    steps: how many. dt: seconds of a step, or None where each call says it. integrator: "euler", "semi_implicit_euler"
-    (the default), "rk2", "rk3", "rk4", "variational", "position_based", or a `Integrator` with options of its own.
-    linearize: give a and b of every step too (explicit integrators).
-    every: return only the states after every this many steps, a divisor of `steps`; `steps` itself returns only the
-    last one. form: of forward dynamics. implicit_damping: take joint damping at the velocity after the step, so that no
-    step is too long for it (Euler's two methods, contacts). forces: of `dynagate.forces`, at every stage of a step:
-    `Friction`, `Stops` at the limits of joints, `Servo` and others. Each call needs their inputs by name, such as a
-    servo's `target`, (..., steps, nv) or its last axes. constrained: the robot's constraints (`with_contact`,
-    `with_loop`) hold, all of them or those that a call names as `active` ("cpu", "cuda", "numpy"). contacts: rigid
-    ground with dry friction that points may touch and leave (`integrators.RigidContact`), by semi-implicit steps of
-    impulses, on the same devices. feedback: the torque of a step is tau + gain (q ⊖ q_ref, q̇ - qd_ref) of the state at
-    its begin, ⊖ as in `dynagate.difference`, within ± the largest torques where they are given in place of True, N m or
-    N, one or nv.
-
-    Raises ValueError: an option is none of these; TypeError: one is of another type.
+    Raises:
+        ArgumentError: An option is not possible.
+        ArgumentTypeError: An option has another type.
     """
 
     integrator: str | Integrator | None = None  # type: ignore[assignment]  # wider than that of one step
+    """"euler", "semi_implicit_euler" (the default), "rk2", "rk3", "rk4", "variational", "position_based", or an
+    `Integrator` with options of its own.
+    """
     steps: int = 0
+    """Number of steps."""
     linearize: bool = False
+    """Return the matrices a and b of every step too (explicit integrators)."""
     every: int = 1
+    """Return only the states after every this many steps, a divisor of `steps`; `steps` itself for the last state."""
     contacts: RigidContact | None = None
+    """Rigid ground with dry friction that points may touch and leave, by semi-implicit steps ("cpu", "cuda",
+    "numpy").
+    """
     feedback: Feedback = False
+    """Add gain (q ⊖ q_ref, q̇ - qd_ref) to the torque of each step, with ⊖ as in `dynagate.difference`. Largest torques
+    in place of True bound it, N m or N, one or nv.
+    """
 
     def __post_init__(self) -> None:
         check_forces(self.forces)
@@ -62,7 +62,9 @@ class RolloutOptions(StepOptions):
 
     @cached_property
     def chosen_method(self) -> Integrator:
-        """Return the integrator by its name. Raise ArgumentError if there is none, or contacts= replace it."""
+        """Return the integrator by its name. Raise ArgumentError if the name is unknown, or if contacts= replaces
+        it.
+        """
         if self.contacts is not None:
             if self.integrator is not None:
                 raise ArgumentError(f"contacts= with integrator={self.integrator!r:.60}; expected only contacts=")

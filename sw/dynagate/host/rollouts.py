@@ -169,7 +169,7 @@ class Rollout(Opened):
         self._compile()
 
     def _compile(self) -> None:
-        """Raises ValueError: as the method does, or its equations want another dtype."""
+        """Compile the rollout. Raise ArgumentError as its integrator does, or if its equations need another dtype."""
         with showing() as progress:
             progress(f"tracing {self.robot.name} rollout")
             motion = self.integrator.motion(self.robot, self.options, linearize=self._linearize, every=self.every)
@@ -269,7 +269,15 @@ class Rollout(Opened):
         return BatchTiming(0, 0.0) if self.chip is None else self.chip.transfer
 
     def bind(self, *args: Any, **options: Any) -> BoundCall:
-        """A call on the same arrays again and again, as `Opened.bind` says. args, options: as of a call."""
+        """Return a call on the same arrays for many repetitions, as `Opened.bind` does.
+
+        Args:
+            args: Inputs in their order, as of a call.
+            options: Inputs by name and options, as of a call.
+
+        Returns:
+            The bound call.
+        """
         return repeated(self, args, options, ARRAYS)
 
     def close(self) -> None:
@@ -364,14 +372,18 @@ class Rollout(Opened):
         return self._owned(trajectories, dt)
 
     def _owned(self, trajectories: Trajectories, dt: npt.ArrayLike | None) -> Trajectories:
-        """Return trajectories with the robot and the time between states. dt: s, where each call passes it."""
+        """Return trajectories with the robot and the seconds between states, which follow from `dt` if each call passes
+        it.
+        """
         step = self.options.dt if self.options.dt is not None else float(np.asarray(dt))
         return trajectories.of(self.robot, step * self.every)
 
     def _by_step(
         self, inputs: Mapping[str, npt.ArrayLike], active: npt.ArrayLike | None, leading: tuple[int, ...]
     ) -> dict[str, Array]:
-        """Return the inputs of each step besides torques, (batch, steps, ...). Raises ValueError or TypeError."""
+        """Return the inputs of each step besides torques, (batch, steps, ...). Raise ArgumentError or ArgumentTypeError
+        if one is wrong.
+        """
         own = {name: value for name, value in inputs.items() if name not in self._given and name not in self.parameters}
         closed = self._feedback(inputs, leading)
         held = closed | self._force_inputs(own, leading) | self._active(active, leading)
@@ -391,7 +403,9 @@ class Rollout(Opened):
         return {name: inputs[name] for name in self.parameters}
 
     def _feedback(self, inputs: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
-        """gain, q_ref and qd_ref of a rollout with feedback, (batch, steps, ...). Raises ValueError or TypeError."""
+        """Return gain, q_ref and qd_ref of a rollout with feedback, (batch, steps, ...). Raise ArgumentError or
+        ArgumentTypeError if one is wrong.
+        """
         arrays = {}
         for name, one in self._given.items():
             if name not in inputs:
@@ -403,8 +417,9 @@ class Rollout(Opened):
         return arrays
 
     def _active(self, active: npt.ArrayLike | None, leading: tuple[int, ...]) -> dict[str, Array]:
-        """The input `active` of a constrained rollout (batch, steps, constraints). Raises ValueError: it is of another
-        shape, has other numbers than 0 and 1, or the rollout is not constrained."""
+        """Return the input `active` of a constrained rollout, (batch, steps, constraints). Raise ArgumentError if it
+        has another shape or other numbers than 0 and 1, or if the rollout is not constrained.
+        """
         if not self.options.constrained:
             if active is not None:
                 raise ArgumentError("active= of a rollout without constraints; expected it with constrained=True")
@@ -416,13 +431,17 @@ class Rollout(Opened):
         return {"active": switches}
 
     def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
-        """A call on arrays of this rollout's dtype, unchecked. state: q (batch, nq) and qd (batch, nv), rad, m, rad/s
-        and m/s, and tau (batch, steps, nv), N m or N; dt (1,), s, where it is an input; inputs of forces, (batch,
-        steps, nv).
+        """Compute trajectories from arrays of this rollout's dtype, without checks.
 
-        Returns q (batch, steps // every + 1, nq), qd (batch, steps // every + 1, nv) and, if requested, a
-        and b of `Trajectories`, and failed (batch, steps // every), how many steps have not converged until then, of
-        methods that solve equations; and whether all are right."""
+        Args:
+            state: q (batch, nq) and qd (batch, nv), rad, m, rad/s and m/s, and tau (batch, steps, nv), N m or N; dt
+                (1,), s, if it is an input; inputs of forces, (batch, steps, nv).
+
+        Returns:
+            q (batch, steps // every + 1, nq), qd (batch, steps // every + 1, nv), with `linearize` a and b of
+            `Trajectories`, and for methods that solve equations failed (batch, steps // every), the number of steps
+            until then that did not converge; and whether all results are right.
+        """
         batch, n = len(state["q"]), self.robot.nv
         state = {**state, self.torques: state["tau"]}
         self._check_force_inputs(state)
@@ -536,8 +555,8 @@ class Rollout(Opened):
         return gradient
 
     def _solved(self, trajectories: Trajectories, leading: tuple[int, ...]) -> dict[str, Array]:
-        """Return the solutions of the steps other than velocities, (batch, steps, numbers). Raises ValueError or
-        TypeError.
+        """Return the solutions of the steps other than velocities, (batch, steps, numbers). Raise ArgumentError or
+        ArgumentTypeError if they are missing or wrong.
         """
         solved = {}
         for name in self.motion.solved:
@@ -548,7 +567,7 @@ class Rollout(Opened):
         return solved
 
     def check_all_kept(self) -> None:
-        """Raises ValueError: not the state of every step is kept, so that none can sweep back over them."""
+        """Raise ArgumentError unless the states of all steps are kept, which a sweep backward needs."""
         if self.every > 1:
             raise ArgumentError(f"every={self.every}: this rollout lacks states to sweep back over; expected every=1")
 
@@ -572,6 +591,9 @@ class Rollout(Opened):
             cost_qd: Derivatives of the cost by qd, as of `vjp`.
             held: Other inputs of each step (batch, steps, ...), and the values that it has solved for, by name.
             costs: Derivatives of the cost by other results of each step (batch, steps, ...), by name.
+
+        Returns:
+            Derivatives of the cost by each input, by name.
         """
         self._check_force_inputs(held or {})
         n, steps, leading = self.robot.nv, self.steps, qd.shape[:-2]
@@ -676,8 +698,9 @@ answering(Rollout, dict.fromkeys(CALLED, "rollout(q0, qd0, tau): a rollout is ca
 
 
 class _Small:
-    """Arrays of one shape, bound to the kernel of a rollout: a call copies to and from them, which takes less time than
-    to bind new ones if they are small."""
+    """Small arrays of one shape, bound to the kernel of a rollout. Copying to and from them is faster than binding new
+    ones.
+    """
 
     def __init__(self, rollout: Rollout, kernel: LoopKernel, leading: tuple[int, ...]) -> None:
         robot, steps, dtype = rollout.robot, rollout.steps, rollout.dtype
@@ -727,7 +750,7 @@ def _check_on_chip(asked: RolloutOptions, device: str) -> None:
 def _on_chip(
     robot: Robot, options: StepOptions, linearize: bool, device: ChosenDevice, watch: LimitWatch
 ) -> RolloutDevice:
-    """The rollout on a chip or in its integers. Raises ValueError: the time step is no constant."""
+    """Return the rollout on a chip or in its integers. Raise ArgumentError if the time step is no constant."""
     if options.constrained:
         raise ArgumentError(f"device '{device.name}' takes no constrained=True; expected 'cpu', 'cuda' or 'numpy'")
     if options.dt is None:

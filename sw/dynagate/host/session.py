@@ -74,16 +74,38 @@ class Session(ABC):
 
     @abstractmethod
     def driver(self, function: Any = None) -> Any:
-        """Return the driver of the design, or of one of its functions."""
+        """Return the driver of the design, or of one of its functions.
+
+        Args:
+            function: The function; None for the whole design.
+
+        Returns:
+            The driver.
+        """
 
     def check_current(self, design: DesignRecord) -> None:
-        """Raise DeviceError if the device does not hold this design any more."""
+        """Refuse calls of a design that the device does not hold any more.
+
+        Args:
+            design: Record of the design that a caller expects.
+
+        Raises:
+            DeviceError: The device holds another design.
+        """
         if design is not self.design:
             raise DeviceError(f"{self.link.text} has loaded another program than {design.title}; open it again")
 
     @contextmanager
     def streaming(self, design: DesignRecord) -> Iterator[None]:
-        """Stream one batch of a design, when no other is under way. After an error the device is at rest again."""
+        """Reserve the device for one batch of a design, when no other batch is under way. After an error the device is
+        reset.
+
+        Args:
+            design: Record of the design.
+
+        Yields:
+            Nothing.
+        """
         if self._streaming:
             raise DeviceError(f"{self.link.text} streams already; expected one batch at a time")
         self.queue.wait()
@@ -98,7 +120,15 @@ class Session(ABC):
             self._streaming = False
 
     def read(self, results: Words, progress: Callable[[int], object] | None = None) -> None:
-        """Fill results from the link. `progress` receives how many have come. Raise DeviceError if some do not come."""
+        """Read all results of a batch from the link.
+
+        Args:
+            results: Words (samples, beats, words of a beat), which are overwritten.
+            progress: Function that receives the number of results so far.
+
+        Raises:
+            DeviceError: Results are missing.
+        """
         received, count = 0, len(results)
         while received < count:
             try:
@@ -113,21 +143,36 @@ class Session(ABC):
         return ""
 
     def failed(self, error: BaseException) -> None:
-        """Bring the device to rest after an error. Raise DeviceError if the link is closed."""
+        """Reset the device after an error.
+
+        Args:
+            error: The error.
+
+        Raises:
+            DeviceError: The link is closed.
+        """
         if not self.link.closed:
             self.recover_from(error)
         elif isinstance(error, DeviceError):
             raise DeviceError(f"{self.link.text} was closed while it streamed") from None
 
     def recover_from(self, error: BaseException) -> None:
-        """Bring the device to rest. If that fails, a note of the error says so."""
+        """Reset the device after an error. If that fails, a note is added to the error.
+
+        Args:
+            error: The error.
+        """
         try:
             self.recover()
         except DeviceError as failure:
             add_note(error, f"The device did not come to rest: {failure}")
 
     def recover(self) -> None:
-        """Bring the device to rest, whatever it does. Batches under way are lost. Raise DeviceError if that fails."""
+        """Reset the device. Batches under way are lost.
+
+        Raises:
+            DeviceError: The device does not come to rest.
+        """
         self.tags.begin_anew()
         self.register_cache.clear()
         self.link.reset()

@@ -64,7 +64,7 @@ PACKETS = 16
 
 
 class _Ring:
-    """The beats that wait for the input stream: beat k since the stream was idle lies in row k % capacity."""
+    """Beats that wait for the input stream: beat k since the stream was idle is in row k % capacity."""
 
     def __init__(self, words: int) -> None:
         self.beats = np.zeros((64, words), np.uint32)
@@ -89,7 +89,14 @@ class _Ring:
 
 
 def checked_pauses(pauses: Any, seed: object) -> tuple[float, float]:
-    """Return the chances of pauses as floats.
+    """Return the probabilities of pauses as floats.
+
+    Args:
+        pauses: Two probabilities, 0 to 1, in each cycle: that the source has no data, and that the sink is not ready.
+        seed: Seed of the random numbers.
+
+    Returns:
+        The two probabilities.
 
     Raises:
         ArgumentError: `pauses` is not two numbers from 0 to 1, or `seed` is not a whole number from 0 to 2^64 - 1.
@@ -100,15 +107,12 @@ def checked_pauses(pauses: Any, seed: object) -> tuple[float, float]:
 
 
 class _Simulated(DeviceLink):
-    """pauses: chance per cycle, 0 to 1, that the source has nothing and that the sink is not ready; seed decides when.
-    slowest: cycles that a sample may take, where these are more than IDLE_CYCLES.
-
-    Raises DesignError: the library is no such model.
-    """
+    """Base class of links to simulations. Raises DesignError if the library is no such model."""
 
     kind: str
+    """Description of the simulation for errors."""
     packet: str | None = None
-    """The unit that TLAST ends; None without TLAST."""
+    """Which result TLAST is on, as design.json has it; None without TLAST."""
     depth = PACKETS
 
     def __init__(
@@ -252,7 +256,9 @@ class _Simulated(DeviceLink):
 
 
 class SimLink(_Simulated):
-    """A bare datapath: payloads of integers, one beat each. Its only registers are the halves of the design's hash."""
+    """Link to a simulated datapath without a shell: each payload of integers is one beat. Its only registers are the
+    two halves of the design's hash.
+    """
 
     kind = "a simulated datapath"
 
@@ -278,10 +284,11 @@ class SimLink(_Simulated):
 
 
 class SimShellLink(_Simulated):
-    """A whole accelerator: float32 words on AXI4-Stream, registers on AXI4-Lite."""
+    """Link to a simulated accelerator: float32 words on AXI4-Stream, registers on AXI4-Lite."""
 
     kind = "a simulated accelerator"
     packet: str
+    """Which result TLAST is on, as design.json has it."""
 
     def __init__(self, library: Path, design: DesignRecord, **options: Any) -> None:
         if design.axi is None:

@@ -15,8 +15,14 @@ from dynagate.host.results import Results
 
 
 class SingleState:
-    """One state in arrays of the device's own, which it reads and writes in place. Hold the accelerator's lock around a
-    call. device, call: what computes, and its bound call of `arrays` and `outputs`, each (1, *shape)."""
+    """Call for one state at a time, in arrays that belong to the device. Hold the device's lock during a call.
+
+    Args:
+        device: The device.
+        arrays: Inputs (1, *shape) by name.
+        outputs: Outputs (1, *shape) by name.
+        call: The device's bound call of these arrays.
+    """
 
     def __init__(self, device: Executor, arrays: Arrays, outputs: Arrays, call: Callable[[], Any]) -> None:
         self._device, self._arrays, self._call = device, arrays, call
@@ -28,10 +34,18 @@ class SingleState:
         self._units = [own[name][slice(*place)] for name, place in units]
 
     def __call__(self, inputs: Mapping[str, Any]) -> Results | None:
-        """The results, arrays of their own. None: the inputs are not all numpy arrays of the device's dtype and of one
-        state, so the call is one for `Function.__call__`, which says what is wrong with it if anything is.
+        """Compute one state.
 
-        Raises EntryError: what the device notices, and a quaternion whose length is not 1."""
+        Args:
+            inputs: Inputs by name.
+
+        Returns:
+            The results in new arrays; None if the inputs are not all numpy arrays of the device's dtype and of one
+            state. Then `Function.__call__` makes the call, or says what is wrong with it.
+
+        Raises:
+            EntryError: The device finds a wrong number, or a quaternion does not have length 1.
+        """
         if len(inputs) != self._count:
             return None
         for name, own, shape in self._inputs:
@@ -52,8 +66,15 @@ class SingleState:
 
 
 def single(device: Executor) -> SingleState | None:
-    """A call of one state at a time; None where the device has none that is faster, or where some numbers are no values
-    of an input in another way than that quaternions have length 1."""
+    """Return the call for one state at a time.
+
+    Args:
+        device: The device.
+
+    Returns:
+        The call; None if the device has none that is faster, or if an input has restrictions other than quaternions of
+        length 1.
+    """
     if (
         device.exclusive
         or any(p.switches or p.parameter or p.name in SHARES for p in device.inputs)

@@ -16,42 +16,52 @@ from dynagate.base.explained import explained
 @explained
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The best motion of each problem. The leading axes are those of q0 without its last.
-
-    Attributes:
-        q: Configurations (..., knots + 1, nq), rad, m and unit quaternions.
-        qd: Velocities (..., knots + 1, nv), rad/s or m/s.
-        tau: Torques (..., knots, nv), N m or N.
-        gains: Gains (..., knots, nv, 2 nv). Near the motion the torques are tau + gains (x ⊖ x̄), with x = (q, q̇) and
-            `dynagate.difference` for ⊖ of configurations.
-        cost: Cost (...) of the motion.
-        costs: Costs (..., iterations + 1) before each iteration and after the last one, then NaN.
-        iterations: Iterations (...) that the problem took.
-        converged: Whether the expected decrease of the cost is within the tolerance, (...).
-        failed: Whether the rollout of the guess is not finite, or no regularization leads further, (...). The motion is
-            then the best one found, and NaN if there is none.
-        regularization: Last regularization (...).
-        beyond: Largest violation (..., 2 nv) of each joint bound at any state but the first, rad or m, rad/s or m/s; 0
-            without `joint_bounds`.
-        cold: Whether the warm start was not finite, so that the problem began with torques that hold the robot, (...).
-    """
+    """The best motion of each problem. The leading axes are those of q0 without its last."""
 
     q: Array
+    """Configurations (..., knots + 1, nq), rad, m and unit quaternions."""
     qd: Array
+    """Velocities (..., knots + 1, nv), rad/s or m/s."""
     tau: Array
+    """Torques (..., knots, nv), N m or N."""
     gains: Array
+    """Gains (..., knots, nv, 2 nv). Near the motion the torques are tau + gains (x ⊖ x̄), with x = (q, q̇) and
+    `dynagate.difference` for ⊖ of configurations.
+    """
     cost: Array
+    """Cost (...) of the motion."""
     costs: Array
+    """Costs (..., iterations + 1) before each iteration and after the last one, then NaN."""
     iterations: Array
+    """Iterations (...) that the problem took."""
     converged: Array
+    """Whether the expected decrease of the cost is within the tolerance, (...)."""
     failed: Array
+    """Whether the rollout of the guess is not finite, or no regularization lowers the cost, (...). The motion is then
+    the best one found, and NaN if no motion is finite.
+    """
     regularization: Array
+    """Last regularization (...)."""
     beyond: Array
+    """Largest violation (..., 2 nv) of each joint bound at any state but the first, rad or m, rad/s or m/s; 0 without
+    `joint_bounds`.
+    """
     cold: Array
+    """Whether the warm start was not finite, so that the problem began with torques that hold the robot, (...)."""
 
     def shifted(self, knots: int = 1) -> Solution:
-        """The motion from a later knot on, whose last torques and gains stay: the guess of the next problem, where a
-        controller solves one after the other. Raises ValueError: it has not this many knots."""
+        """Return the motion from a later knot on, as the guess of the next problem. The last torques and gains are
+        repeated.
+
+        Args:
+            knots: Number of knots that have passed.
+
+        Returns:
+            The motion.
+
+        Raises:
+            ArgumentError: The horizon has fewer knots.
+        """
         axes = {"q": -2, "qd": -2, "tau": -2, "gains": -3}
         return replace(self, **{name: after(getattr(self, name), knots, axis) for name, axis in axes.items()})
 
@@ -75,8 +85,18 @@ answering(
 
 
 def after(array: Array, knots: int, axis: int) -> Array:
-    """Shift an array by a number of knots along an axis and repeat its last entry. Raises ValueError: the array has
-    fewer knots.
+    """Shift an array by a number of knots and repeat its last entry.
+
+    Args:
+        array: The array.
+        knots: Number of knots.
+        axis: Axis of the knots.
+
+    Returns:
+        An array of the same shape.
+
+    Raises:
+        ArgumentError: The array has fewer knots.
     """
     size = array.shape[axis]
     if not is_whole(knots) or not 0 <= knots < size:

@@ -50,11 +50,18 @@ SolverT = TypeVar("SolverT", bound="Solver")
 
 @explained
 class Solver(LoopSolver):
-    """A solver on a device that computes loops.
+    """Base class of solvers with torques at the knots of a horizon.
 
-    robot: also the path of a URDF file, or the name of a robot that ships. knots: how many torques. step: from each to
-    the next. cost: `dynagate.control.Cost`. bounds: of torques. joint_bounds: of positions and speeds.
-    Raises ValueError or TypeError naming an option that is not right.
+    Args:
+        robot: The robot, the path of its URDF file, or the name of a robot that ships.
+        knots: Number of torques of the horizon.
+        step: Step from a knot to the next.
+        cost: The cost of a motion, `dynagate.control.Cost`.
+        bounds: Bounds of torques, as of `dynagate.ilqr`.
+        joint_bounds: Bounds of positions and speeds, as of `dynagate.ilqr`.
+
+    Raises:
+        ArgumentError, ArgumentTypeError: An option is not right. The message names it.
     """
 
     def __init__(
@@ -150,8 +157,18 @@ class Solver(LoopSolver):
         return {**start, **self.own_asked, **self.of_call}
 
     def begun(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> Problems:
-        """Problems with these starts, reserved for this caller until it returns them to `keep`. Raises ValueError or
-        TypeError: a start has another shape."""
+        """Return problems with these start states. No other call uses them until they are passed to `keep`.
+
+        Args:
+            q0: Start positions (..., nq), rad, m and unit quaternions.
+            qd0: Start velocities (..., nv), rad/s or m/s.
+
+        Returns:
+            The problems.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: A start state has another shape or type.
+        """
         q0, qd0 = broadcast_starts({"q0": (self.robot.nq,), "qd0": (self.robot.nv,)}, {"q0": q0, "qd0": qd0})
         leading = np.shape(q0)[:-1]
         problems = self._kept.take(leading)
@@ -161,8 +178,17 @@ class Solver(LoopSolver):
         return problems
 
     def put(self, problems: Problems, values: Values) -> None:
-        """The other inputs. Raises ValueError or TypeError: as `Problems.put`, or the start of a single problem is not
-        finite. Gives a RobotWarning, once, where a start is beyond the limits of joints."""
+        """Write the inputs other than start states. Warns once (RobotWarning) if a start is outside the limits of the
+        joints.
+
+        Args:
+            problems: The problems.
+            values: Inputs by name.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: As `Problems.put` raises them, or the start of a single problem is not
+                finite.
+        """
         q = known = problems.arrays["q0"]
         if not problems.put(values):
             for name in ("q0", "qd0"):
@@ -174,7 +200,11 @@ class Solver(LoopSolver):
         self.limits.look_at_starts(q)
 
     def keep(self, problems: Problems) -> None:
-        """For a later call, if they are few."""
+        """Keep the arrays of problems for a later call, if they are small.
+
+        Args:
+            problems: The problems.
+        """
         if problems.few and not self._closed:
             self._kept.put(problems.leading, problems)
 
@@ -187,8 +217,14 @@ class Solver(LoopSolver):
         return self.opened(holding_loop(self.robot))
 
     def held(self, q: Array) -> Array:
-        """The torques (batch, nv) that hold a robot at rest at q (batch, nq), within the bounds; 0 where none is
-        finite."""
+        """Return the torques that hold a robot at rest, within the bounds; 0 for a robot whose torques are not finite.
+
+        Args:
+            q: Positions (batch, nq), rad, m and unit quaternions.
+
+        Returns:
+            Torques (batch, nv), N m or N.
+        """
         torque = np.empty((len(q), self.robot.nv), self._holding.dtype)
         if len(q):
             self._holding({"q0": of_type(q, torque.dtype)}, {"tau": torque})
@@ -197,17 +233,42 @@ class Solver(LoopSolver):
         return torque if self.bounds is None else np.clip(torque, *self.bounds)
 
     def holding(self, q: Array) -> Array:
-        """The torques (batch, knots, nv) that hold a robot at rest, within the bounds."""
+        """Return the torques that hold a robot at rest at all knots, within the bounds.
+
+        Args:
+            q: Positions (batch, nq), rad, m and unit quaternions.
+
+        Returns:
+            Torques (batch, knots, nv), N m or N.
+        """
         return np.repeat(self.held(q)[:, None].astype(self.dtype), self.knots, axis=1)
 
     def guess(self, tau: npt.ArrayLike | None, problems: Problems) -> npt.ArrayLike:
-        """The torques of a call, or those that hold each robot (*leading, 1, nv)."""
+        """Return the first guess of the torques.
+
+        Args:
+            tau: Guess of a call; None for the torques that hold each robot.
+            problems: The problems.
+
+        Returns:
+            The guess, or torques (*leading, 1, nv), N m or N.
+        """
         if tau is not None:
             return tau
         return self.held(problems.arrays["q0"]).reshape(*problems.leading, 1, self.robot.nv)
 
     def inputs_by_name(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, tuple[str, Any]]:
-        """Inputs of the cost, of forces and of constraints. Raises ValueError: one is unknown, or missing."""
+        """Return inputs of the cost, of forces and of constraints.
+
+        Args:
+            inputs: Inputs of a call by name.
+
+        Returns:
+            For each input of the problems its name for errors, and its value.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: An input is unknown, or missing.
+        """
         keys = {name: known.at(name, False) for name, known in self.inputs.items()}
         keys |= {name: name for name in self.step_inputs}
         for name in inputs:
@@ -230,7 +291,15 @@ def _parameters(solver: type[Solver]) -> list[str]:
 
 
 def own(name: str, shape: tuple[int, ...]) -> ProblemInput:
-    """An input that the loop calls so too."""
+    """Return an input of problems that is one input of the loop, with the same name.
+
+    Args:
+        name: Name of the input.
+        shape: Shape for one problem.
+
+    Returns:
+        The input.
+    """
     return ProblemInput(shape, None, {name: ...})
 
 
@@ -238,7 +307,14 @@ MAX_COUNTS = {"knots": MAX_KNOTS, "nodes": MAX_KNOTS, "samples": MAX_SAMPLES, "i
 
 
 def check_counts(**counts: object) -> None:
-    """Raise ArgumentError if a count is not a whole number from 1 to its largest."""
+    """Check numbers of knots, iterations and the like.
+
+    Args:
+        counts: Numbers by name.
+
+    Raises:
+        ArgumentError: One is not a whole number from 1 to its largest value.
+    """
     for name, value in counts.items():
         check_count(name, value, MAX_COUNTS[name])
 
@@ -248,9 +324,18 @@ TORQUES = Accepted("torques, infinite for none", "torques, infinite for none", -
 
 
 def bounds_of(robot: Robot, bounds: Any) -> tuple[Array, Array] | None:
-    """Lowest and highest torques (nv,) each, 0 of joints that nothing drives; None where none has one.
+    """Return bounds of torques from the argument of a solver. They are 0 for joints that have no motor.
 
-    Raises ValueError: they have another shape or order."""
+    Args:
+        robot: The robot.
+        bounds: As of `dynagate.ilqr`, N m or N.
+
+    Returns:
+        Lowest and highest torques (nv,); None if no joint has any.
+
+    Raises:
+        ArgumentError: They have another shape or order.
+    """
     n = robot.nv
     if bounds is None:
         low, high = np.full(n, -np.inf), np.full(n, np.inf)

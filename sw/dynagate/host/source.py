@@ -13,7 +13,13 @@ from dynagate.robot import Robot, robots
 def names_robot(what: Any) -> bool:
     """Return whether a text or path is for a robot: a robot's file, or a name that no folder has.
 
-    A name that ships is the robot, also where a folder has the same name. For the folder write "./iiwa14".
+    A name that ships is the robot, also if a folder has the same name. For the folder write "./iiwa14".
+
+    Args:
+        what: Argument of a call.
+
+    Returns:
+        True if it is for a robot.
     """
     if not isinstance(what, str | PathLike):
         return False
@@ -25,7 +31,14 @@ def names_robot(what: Any) -> bool:
 
 
 def names_design(what: Any) -> bool:
-    """Return whether an argument is a design: what `dynagate.build` returned, its folder or the record in it."""
+    """Return whether an argument is a design: what `dynagate.build` returned, its folder or the record in it.
+
+    Args:
+        what: Argument of a call.
+
+    Returns:
+        True if it is a design.
+    """
     if isinstance(what, str | PathLike):
         text = os.fspath(what)
         is_record = os.path.basename(text) == FILE
@@ -34,7 +47,14 @@ def names_design(what: Any) -> bool:
 
 
 def is_robot(what: Any) -> bool:
-    """Return whether an argument is surely a robot: an object, a name that ships or the path of a robot's file."""
+    """Return whether an argument is surely a robot: an object, a name that ships or the path of a robot's file.
+
+    Args:
+        what: Argument of a call.
+
+    Returns:
+        True if it is a robot.
+    """
     if isinstance(what, str | PathLike):
         text = os.fspath(what)
         return names_robot(what) and (text.endswith(robots.SUFFIXES) or text in robots.names())

@@ -21,22 +21,28 @@ STATE = ("q", "qd")
 
 
 class _Start(NamedTuple):
-    """An input of a motion. shape: of one trajectory."""
+    """An input of a motion."""
 
     name: str
+    """Name of the input."""
     shape: tuple[int, ...]
+    """Shape for one trajectory."""
 
 
 def broadcast_starts(shapes: Mapping[str, tuple[int, ...]], arrays: Mapping[str, Any]) -> list[Any]:
     """Return the inputs of motions with the same leading axes, as numpy broadcasts them.
 
+    Inputs of other shapes are returned unchanged, for the checks that follow.
+
     Args:
         shapes: Shape of each input for one trajectory, in order.
         arrays: The inputs, (*leading, *shape).
 
+    Returns:
+        The inputs in order.
+
     Raises:
-        ArgumentError: The leading axes do not broadcast, or do so in two ways. Inputs of other shapes are returned as
-            they are, for the checks that follow.
+        ArgumentError: The leading axes do not broadcast, or do so in two ways.
         ArgumentTypeError: An input does not hold real numbers.
     """
     own = {name: real(name, array) for name, array in arrays.items()}
@@ -52,12 +58,20 @@ def broadcast_starts(shapes: Mapping[str, tuple[int, ...]], arrays: Mapping[str,
 def without_lost(
     arrays: dict[str, Array], leading: tuple[int, ...], units: Sequence[tuple[int, int]]
 ) -> tuple[dict[str, Array], Array | None]:
-    """The inputs q, qd and tau of a batch (batch, ...) of trajectories, those of a sound one in place of lost ones, or
-    zeros where there is none, and which are lost (batch,); None where none is. leading: the batch's axes, () of a
-    single trajectory. units: begin and end of the quaternions in q.
+    """Replace trajectories of a batch whose inputs are not finite, so that the others can be computed.
 
-    Raises ValueError naming an entry that is not finite, where a single trajectory is lost, or one has only torques
-    that are not finite."""
+    Args:
+        arrays: q, qd and tau (batch, ...) by name.
+        leading: Leading axes of the batch; () for a single trajectory.
+        units: First and last index plus one of each quaternion in q.
+
+    Returns:
+        The arrays with inputs of a finite trajectory, or zeros, in place of the replaced ones; and which were replaced,
+        (batch,), or None if none were.
+
+    Raises:
+        EntryError: The inputs of a single trajectory are not finite, or only torques of one are not.
+    """
     if all(np.isfinite(array).all() for array in arrays.values()):
         return arrays, None
     finite = {name: np.isfinite(array.reshape(len(array), -1)).all(axis=1) for name, array in arrays.items()}
@@ -80,7 +94,12 @@ def without_lost(
 
 
 def flag_lost(trajectories: Trajectories, lost: Array) -> None:
-    """Numbers of lost trajectories (...) become NaN, and their `diverged` 0."""
+    """Set the numbers of trajectories that were replaced to NaN, and their `diverged` to 0.
+
+    Args:
+        trajectories: The trajectories, which are changed in place.
+        lost: Which of them were replaced, (...).
+    """
     for array in (trajectories.q, trajectories.qd, trajectories.a, trajectories.b):
         if array is not None:
             array[lost] = np.nan

@@ -15,13 +15,22 @@ EPOCHS = 1 << 32 - COUNT_BITS
 
 
 class Tags:
-    """The tags of one device. The first epoch is random: what a process left that was killed stands out."""
+    """The tags of the samples of one device. The first ones are random, so that they differ from those of a killed
+    process.
+    """
 
     def __init__(self) -> None:
         self._epoch, self._next = secrets.randbelow(EPOCHS), 0
 
     def take(self, count: int) -> int:
-        """The first of this many tags; the others follow, as `tags_from` has them."""
+        """Return the first tag of a batch. The others follow, as `tags_from` returns them.
+
+        Args:
+            count: Number of samples.
+
+        Returns:
+            The tag.
+        """
         first, self._next = self._next, self._next + count & COUNT_MASK
         return self._epoch << COUNT_BITS | first
 
@@ -31,7 +40,15 @@ class Tags:
 
 
 def tags_from(first: int, count: int) -> Words:
-    """This many tags, (count,)."""
+    """Return consecutive tags.
+
+    Args:
+        first: The first tag.
+        count: Number of tags.
+
+    Returns:
+        The tags (count,).
+    """
     counts = np.arange(first & COUNT_MASK, (first & COUNT_MASK) + count, dtype=np.uint32)
     counts &= np.uint32(COUNT_MASK)
     counts |= np.uint32(first & ~COUNT_MASK)
@@ -39,7 +56,16 @@ def tags_from(first: int, count: int) -> Words:
 
 
 def check_tags(text: str, expected: Words, tags: Words) -> None:
-    """Raises DeviceError naming the first sample of a batch whose result is another sample's. text: the device."""
+    """Check that each result has the tag of its sample.
+
+    Args:
+        text: Description of the device, for the error.
+        expected: Tags of the samples.
+        tags: Tags of the results.
+
+    Raises:
+        DeviceError: A result has another tag. The message names the first such sample.
+    """
     if np.array_equal(expected, tags):
         return
     sample = int(np.argmax(expected != tags))

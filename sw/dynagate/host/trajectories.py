@@ -98,14 +98,23 @@ class Trajectories:
         self._dt = 0.02
 
     def of(self, robot: Robot, dt: float) -> Trajectories:
-        """Return these trajectories as those of a robot, whose states are dt in s apart, for pictures."""
+        """Return these trajectories with their robot and time step, for pictures.
+
+        Args:
+            robot: The robot.
+            dt: Time from a state to the next, s.
+
+        Returns:
+            The trajectories.
+        """
         self._robot, self._dt = robot, dt
         return self
 
     @property
     def converged(self) -> Array:
-        """(..., steps) bool: whether each step has solved its equations, as those of an explicit method always have; of
-        a rollout that gives every k-th state, (..., steps // k), whether all steps since the one before have."""
+        """Whether each step has solved its equations, (..., steps); always true for explicit methods. For a rollout
+        that keeps every k-th state, (..., steps // k): whether all steps since the previous kept state have.
+        """
         return np.ones(self.q[..., 1:, 0].shape, bool) if self._converged is None else self._converged
 
     def draw(
@@ -116,12 +125,16 @@ class Trajectories:
         robot: RobotOrName | None = None,
         **options: Any,
     ) -> Picture:
-        """Draw a motion with `dynagate.draw`, up to where its numbers are not finite.
+        """Draw a motion with `dynagate.draw`, until its numbers are not finite.
 
         Args:
-            file, options: As `dynagate.draw` takes them. `dt` is that of the rollout unless it is passed.
-            which: The motion of a batch, counted over its leading axes.
-            robot: The robot of these motions, such as the path of its file for its shapes. The rollout's by default.
+            file: Path of the picture, as of `dynagate.draw`.
+            which: Index of the motion in the batch, over its flattened leading axes.
+            robot: The robot, such as the path of its file for its shapes. The rollout's by default.
+            options: As of `dynagate.draw`. `dt` is that of the rollout unless it is passed.
+
+        Returns:
+            The picture.
 
         Raises:
             ArgumentError: As `dynagate.draw` does, or there is no such motion, or the robot is not known.
@@ -131,12 +144,15 @@ class Trajectories:
         return draw(self._robot_or(robot), self._finite(which), file, **{"dt": self._dt, **options})
 
     def view(self, robot: RobotOrName | None = None, *, which: int = 0, **options: Any) -> View:
-        """Play a motion in the browser with `dynagate.view`, up to where its numbers are not finite.
+        """Play a motion in the browser with `dynagate.view`, until its numbers are not finite.
 
         Args:
-            robot: The robot of these motions, such as the path of its file for its shapes. The rollout's by default.
-            which: The motion of a batch, counted over its leading axes.
-            options: As `dynagate.view` takes them. `dt` is that of the rollout unless it is passed.
+            robot: The robot, such as the path of its file for its shapes. The rollout's by default.
+            which: Index of the motion in the batch, over its flattened leading axes.
+            options: As of `dynagate.view`. `dt` is that of the rollout unless it is passed.
+
+        Returns:
+            The view.
 
         Raises:
             ArgumentError: As `dynagate.view` does, or there is no such motion, or the robot is not known.

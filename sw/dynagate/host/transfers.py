@@ -19,6 +19,7 @@ class BatchDriver(Protocol):
     """The driver of a batch, as the queue uses it."""
 
     whole: DesignRecord
+    """Record of the session's design."""
 
     def verify(self, samples: Words, results: Words) -> None: ...
 
@@ -27,6 +28,7 @@ class QueuedSession(Protocol):
     """The session of a queue, as the queue uses it."""
 
     link: DeviceLink
+    """The link of the session."""
 
     def check_current(self, design: DesignRecord) -> None: ...
     def recover_from(self, error: BaseException) -> None: ...
@@ -34,8 +36,9 @@ class QueuedSession(Protocol):
 
 
 class TransferBatch:
-    """Samples of a driver, and rows for their results. error: why there are none. done: set when there are results or
-    an error."""
+    """A batch of a driver: its samples, and rows for their results. `done` is set when there are results, or an
+    `error`.
+    """
 
     def __init__(self, driver: BatchDriver, samples: Words, results: Words) -> None:
         self.driver, self.samples, self.results = driver, samples, results
@@ -49,9 +52,9 @@ class TransferBatch:
 
 
 class TransferQueue:
-    """The batches of a session, in order. As many are in the link as it takes, the others wait.
+    """The batches of a session, in order. The link takes as many as it can, the others wait.
 
-    Batches under way at the same time have the same driver: see `wait_for_others`.
+    Batches that are under way at the same time have the same driver: see `wait_for_others`.
     """
 
     def __init__(self, session: QueuedSession) -> None:
@@ -68,7 +71,14 @@ class TransferQueue:
         return session
 
     def put(self, batch: TransferBatch) -> None:
-        """Append a batch. Raise DeviceError if the device is closed, or has loaded another program."""
+        """Append a batch.
+
+        Args:
+            batch: The batch.
+
+        Raises:
+            DeviceError: The device is closed, or has loaded another program.
+        """
         with self._changed:
             if self._closed:
                 raise DeviceError(f"{self._session.link.text} is closed; open it again")
@@ -90,7 +100,11 @@ class TransferQueue:
                 self._changed.wait(0.1)
 
     def wait_for_others(self, driver: BatchDriver) -> None:
-        """Wait until no batch of another driver is under way."""
+        """Wait until no batch of another driver is under way.
+
+        Args:
+            driver: Driver of the next batch.
+        """
         if self._thread is None:
             return
         with self._changed:
@@ -107,7 +121,7 @@ class TransferQueue:
             thread.join()
 
     def _run(self, session: QueuedSession) -> None:
-        """session: kept as long as batches are under way."""
+        """Move batches until none is left. The argument keeps the session alive that long."""
         while self._admit():
             try:
                 self._move()

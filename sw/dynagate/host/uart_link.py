@@ -26,16 +26,20 @@ SLICE = 0.02
 
 
 class UartLink(DeviceLink):
-    """An accelerator on a serial port.
+    """Link to an accelerator on a serial port.
 
-    path: of the port, such as /dev/ttyUSB0 or COM4. baud: the line's, which the bitstream fixes. timeout: seconds after
-    which a device that owes an answer is stuck.
+    Samples are sent while results are read, but no more than the device can store. After an error, such as damaged or
+    lost bytes, `reset` restores the connection.
 
-    A batch is sent while its results are read, never more samples at a time than the device keeps. What is damaged or
-    lost on the line is an error: the next `reset` puts the device right.
+    Args:
+        path: Path of the port, such as /dev/ttyUSB0 or COM4.
+        design: Record of the design.
+        baud: Bits per second of the line, which the bitstream fixes.
+        timeout: Seconds without an answer after which the device counts as stuck.
 
-    Raises DeviceError: the port is missing, busy or not the user's, or nothing on it answers. DesignError: the design
-    has no shell of 32 bits, or the device speaks other frames.
+    Raises:
+        DeviceError: The port is missing, busy or not accessible, or nothing answers.
+        DesignError: The design has no shell with streams of 32 bits, or the device uses another version of the frames.
     """
 
     def __init__(self, path: str, design: DesignRecord, *, baud: int = BAUD, timeout: float = TIMEOUT) -> None:
@@ -136,7 +140,7 @@ class UartLink(DeviceLink):
         return answer
 
     def _ask(self, kind: FrameKind, argument: int = 0, payload: bytes = b"") -> SerialFrame | None:
-        """The answer to a request; None where there is none in time."""
+        """Send a request and return the answer; None if no answer comes in time."""
         self._tag = (self._tag + 1) % NUMBERS
         key = kind | ANSWER, self._tag
         self._put(SerialFrame(kind, argument, self._tag, payload).encoded())

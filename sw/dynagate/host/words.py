@@ -35,6 +35,9 @@ def pack_inputs(design: DesignRecord, arrays: Arrays, batch: int, numbers: Mappi
         batch: Number of samples.
         numbers: Type that the streams of a shell would round each input to, by name.
 
+    Returns:
+        The payloads, (batch, words).
+
     Raises:
         EntryError: An input is outside the range that its format was chosen for.
     """
@@ -47,8 +50,21 @@ def pack_inputs(design: DesignRecord, arrays: Arrays, batch: int, numbers: Mappi
 def checked_values(
     design: DesignRecord, ports: Sequence[StreamPort], arrays: Arrays, batch: int, numbers: Mapping[str, str]
 ) -> npt.NDArray[np.float64]:
-    """Return the numbers of these inputs, (batch, numbers), as a stream brings them. Raise EntryError as
-    `pack_inputs`."""
+    """Return the numbers of inputs as a stream rounds them.
+
+    Args:
+        design: Design whose datapath is streamed.
+        ports: The inputs.
+        arrays: Array of each input, (batch, *shape).
+        batch: Number of samples.
+        numbers: Type that the streams of a shell would round each input to, by name.
+
+    Returns:
+        The numbers, (batch, numbers).
+
+    Raises:
+        EntryError: An input is outside the range that its format was chosen for.
+    """
     columns = []
     for port in ports:
         flat = arrays[port.name].astype(np.float64).reshape(batch, len(port.fields))
@@ -59,16 +75,29 @@ def checked_values(
 
 
 def fields_of(ports: Sequence[StreamPort]) -> list[int]:
-    """Return the fields of ports, in order."""
+    """Return the fields of several ports.
+
+    Args:
+        ports: The ports.
+
+    Returns:
+        Indices of the fields, in order.
+    """
     return [index for port in ports for index in port.fields]
 
 
 def unpack_outputs(
     design: DesignRecord, words: Words, numbers: Mapping[str, str] = EXACT
 ) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
-    """Return the results in payloads, float64 arrays (batch, *shape) by name, and which samples overflowed.
+    """Return the results in payloads.
 
-    numbers: as of `pack_inputs`, of the results.
+    Args:
+        design: Design whose datapath is streamed without a shell.
+        words: Payloads (batch, words).
+        numbers: Type that the streams of a shell would round each output to, by name.
+
+    Returns:
+        float64 arrays (batch, *shape) by name, and which samples overflowed, (batch,).
     """
     exact = _output_arrays(design.output, design.output.codec.values(words), F64)
     outputs = {name: carried(value, numbers.get(name)) for name, value in exact.items()}
@@ -89,12 +118,16 @@ def _output_arrays(stream: Stream, values: npt.NDArray[Any], dtype: np.dtype[Any
 
 @dataclass(frozen=True)
 class _Range:
-    """Values that the entries of an input may have, (entries,): a rounding step more than their formats were chosen
-    for."""
+    """Values that the entries of an input may have: the range that their formats were chosen for, and one rounding step
+    more.
+    """
 
     name: str
+    """Name of the input."""
     low: npt.NDArray[np.float64]
+    """Lowest values, (entries,)."""
     high: npt.NDArray[np.float64]
+    """Highest values, (entries,)."""
 
     @classmethod
     def of(cls, port: StreamPort, fields: Sequence[Field]) -> _Range:
@@ -116,7 +149,14 @@ class StreamWords:
     """
 
     def __init__(self, design: DesignRecord, axi: AxiStreams, tags: Tags | None = None, *, native: bool = True) -> None:
-        """tags: of the device; new ones unless given. native: whether the C may be used."""
+        """Prepare the conversion.
+
+        Args:
+            design: Record that describes the streams.
+            axi: Streams of the shell.
+            tags: Tags of the device; by default new ones.
+            native: Use compiled C if there is a compiler.
+        """
         self.design, self.axi, self.tags = design, axi, Tags() if tags is None else tags
         self._ports = [port for port in design.input.ports if port.name not in axi.parameters]
         self._fields = fields_of(self._ports)
@@ -167,7 +207,14 @@ class StreamWords:
         return first
 
     def filling(self, values: Sequence[npt.NDArray[Any]]) -> Any:
-        """Return the function in C that reads arrays where they are, or None."""
+        """Return the C function that packs samples directly from arrays.
+
+        Args:
+            values: Arrays of the inputs, in order.
+
+        Returns:
+            The function; None without a C compiler, or if it cannot read one of the arrays.
+        """
         dtypes = {array.dtype for array in values}
         if len(dtypes) != 1 or self.functions is None or not all(array.flags.c_contiguous for array in values):
             return None
@@ -190,12 +237,27 @@ class StreamWords:
         return words
 
     def refuse(self, arrays: Arrays, batch: int) -> None:
-        """Raise EntryError as `pack_inputs` does, if an input is outside its range."""
+        """Check inputs as `pack_inputs` does.
+
+        Args:
+            arrays: Array of each input, (batch, *shape).
+            batch: Number of samples.
+
+        Raises:
+            EntryError: An input is outside its range.
+        """
         if self.device_rounds:
             checked_values(self.design, self.design.input.ports, arrays, batch, EXACT)
 
     def new_outputs(self, batch: int) -> dict[str, npt.NDArray[np.float32]]:
-        """Return arrays for results, (batch, *shape) by name."""
+        """Return arrays for results.
+
+        Args:
+            batch: Number of samples.
+
+        Returns:
+            Arrays (batch, *shape) by name.
+        """
         return {port.name: np.empty((batch, *port.shape), np.float32) for port in self.design.output.ports}
 
     def take(self, text: str, words: Words, first: int) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
@@ -228,7 +290,15 @@ class StreamWords:
         return self.untagged(text, words)
 
     def untagged(self, text: str, words: Words) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
-        """Return what `take` returns, of words whose tags were checked, in numpy."""
+        """Return what `take` returns, in numpy, for words whose tags were checked.
+
+        Args:
+            text: Description of the device, for errors.
+            words: Words of the results.
+
+        Returns:
+            Arrays (batch, *shape) by name, and which samples overflowed, (batch,).
+        """
         codec, rows = self.design.wire.output, _rows(words)[:, : self.axi.words.output]
         values = codec.values(rows)
         if codec.flag is None:
@@ -246,7 +316,14 @@ class StreamWords:
         return outputs, empty
 
     def numbers(self, samples: Words) -> npt.NDArray[Any]:
-        """Return the numbers in samples of the input stream, (batch, numbers)."""
+        """Return the numbers in samples of the input stream.
+
+        Args:
+            samples: Words (batch, beats, words of a beat).
+
+        Returns:
+            The numbers, (batch, numbers).
+        """
         return self.design.wire.input.values(_rows(samples))
 
 
@@ -256,5 +333,13 @@ def _rows(words: Words) -> Words:
 
 
 def tag_words(words: Words, after: int) -> Words:
-    """The tags in words (batch, beats, words of a beat), which stand after this many others; a view."""
+    """Return a view of the tags in samples or results.
+
+    Args:
+        words: Words (batch, beats, words of a beat).
+        after: Number of words in front of the tag.
+
+    Returns:
+        The tags, (batch,).
+    """
     return _rows(words)[:, after]

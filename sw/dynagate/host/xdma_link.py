@@ -44,7 +44,15 @@ class System:
         os.close(file)
 
     def read(self, file: int, data: memoryview) -> int:
-        """read(2) into memory."""
+        """Read into memory, as read(2) does.
+
+        Args:
+            file: Number of the open file.
+            data: Memory that is overwritten.
+
+        Returns:
+            Number of bytes that were read.
+        """
         with io.FileIO(file, "rb", closefd=False) as raw:
             return raw.readinto(data) or 0  # None: EAGAIN
 
@@ -62,11 +70,19 @@ class System:
 
 
 class XdmaLink(DmaLink):
-    """path: of the card, such as "/dev/xdma0". channel: which H2C and C2H channel the design's streams are at.
-    registers: the address of the design's registers in the user BAR. timeout: as of `DmaLink`.
+    """Link to an accelerator on a PCIe card, through the driver of Xilinx's XDMA.
 
-    Raises DeviceError naming the file: there is no such card, it may not be opened, or another process has it, which
-    is named too. Otherwise as `DmaLink`.
+    Args:
+        path: Path of the card, such as "/dev/xdma0".
+        design: Record of the design.
+        channel: Number of the H2C and C2H channels that the design's streams are connected to.
+        registers: Address of the design's registers in the user BAR, in bytes.
+        timeout: As of `DmaLink`.
+
+    Raises:
+        DeviceError: There is no such card, it may not be opened, or another process has it. The message names the file,
+            and the process if possible.
+        DesignError, ArgumentError: As `DmaLink` raises them.
     """
 
     def __init__(

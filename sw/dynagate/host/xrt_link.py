@@ -26,11 +26,19 @@ MEMORY, BEATS = 0, 2
 
 
 class XrtLink(DmaLink):
-    """path: of the .xclbin. card: its number, as `xrt-smi examine` lists them. accelerator: the kernel and the compute
-    unit that the design is. timeout: as of `DmaLink`.
+    """Link to an accelerator on an Alveo card, through XRT.
 
-    Raises MissingExtraError: there is no pyxrt. DeviceError: no such card, .xclbin or kernel, or another process has
-    it. Otherwise as `DmaLink`.
+    Args:
+        path: Path of the .xclbin file.
+        design: Record of the design.
+        card: Number of the card, as `xrt-smi examine` lists it.
+        accelerator: Name of the kernel and its compute unit.
+        timeout: As of `DmaLink`.
+
+    Raises:
+        MissingExtraError: The package pyxrt is not installed.
+        DeviceError: There is no such card, .xclbin file or kernel, or another process has the card.
+        DesignError, ArgumentError: As `DmaLink` raises them.
     """
 
     ends_with_tlast = False  # the mover counts beats
@@ -127,7 +135,7 @@ def _pyxrt() -> Any:
 
 
 def _registers(xrt: Any, device: Any, card: int, uuid: Any, name: str) -> Any:
-    """The registers of a kernel: `read_register` and `write_register`."""
+    """Return an object with `read_register` and `write_register` for the registers of a kernel."""
     return xrt.ip(device, uuid, name) if hasattr(xrt, "ip") else CompiledIp(card, uuid.to_string(), name)
 
 

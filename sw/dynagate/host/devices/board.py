@@ -19,18 +19,28 @@ from dynagate.host.devices.sources import DesignSource
 @explained
 @dataclass(frozen=True)
 class BoardExecutor(DeviceOptions):
-    """A design on a board.
-
-    link: where the board is: "xdma:/dev/xdma0", "pynq:PATH.bit", "xrt:PATH.xclbin" or "uart:/dev/ttyUSB0", and options
-    behind it such as ",channel=1,timeout=2"; docs/driver.md lists them.
-    """
+    """Options of a design on a board."""
 
     name: ClassVar[str] = "board"
 
     link: str | None = None
+    """Address of the board: "xdma:/dev/xdma0", "pynq:PATH.bit", "xrt:PATH.xclbin" or "uart:/dev/ttyUSB0", and then
+    options such as ",channel=1,timeout=2", which docs/driver.md lists. None if a single board is connected.
+    """
 
     def text(self, folder: Path, progress: Progress) -> LinkText:
-        """Return the link of a design's folder, about to be opened. Raise ArgumentError if there is none."""
+        """Return the address of the board, parsed.
+
+        Args:
+            folder: Folder of the design.
+            progress: Function that receives a line of text before the board is opened.
+
+        Returns:
+            The parts of the address.
+
+        Raises:
+            ArgumentError: No address is given and none is found, or the address is wrong.
+        """
         if self.link is None:
             raise ArgumentError(f"device '{self.name}' without a link; expected link='xdma:/dev/xdma0' or another")
         text = LinkText.of(self.link, str(folder))
@@ -39,6 +49,15 @@ class BoardExecutor(DeviceOptions):
 
 
 def open_design(source: DesignSource, options: BoardExecutor, progress: Progress = quiet) -> Executor:
-    """Open a pipeline on a board."""
+    """Open a pipeline on a board.
+
+    Args:
+        source: The design.
+        options: Options of the board.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The device that computes the functions of the design.
+    """
     text, design = options.text(source.folder, progress), source.stored
     return shell_device(design, text.opened(design), shows_progress=progress is not quiet)

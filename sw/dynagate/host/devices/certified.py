@@ -16,15 +16,27 @@ from dynagate.host.devices.sources import FunctionSource
 
 @dataclass(frozen=True, kw_only=True)
 class CertifiedOptions(DeviceOptions):
-    """certificate: forward dynamics has an output "certificate" (), for each state of the region a bound of the length
-    of q̈'s error, rad/s² or m/s². region: where certificates hold, inside the URDF's limits unless given."""
+    """Options of devices that can compute an error bound next to forward dynamics."""
 
     certificate: bool = False
+    """Whether forward dynamics has another output, "certificate" (): for each state of the region an upper bound of the
+    length of the error of q̈, rad/s² or m/s².
+    """
     region: Region | None = None
+    """Operating region in which certificates hold; by default that of the limits in the URDF file."""
 
 
 def certified_graph_of(source: FunctionSource, options: CertifiedOptions, progress: Progress) -> Graph:
-    """Return the graph of a function, with its certificate if the options say so."""
+    """Return the graph of a function, with its certificate if the options ask for one.
+
+    Args:
+        source: The function.
+        options: Options of the device.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The graph, with the output "certificate" in the second case.
+    """
     if options.region is not None and not options.certificate:
         raise ArgumentError("region without certificate=True; expected both: a region is where certificates hold")
     if options.certificate:

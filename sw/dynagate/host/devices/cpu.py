@@ -28,26 +28,27 @@ from dynagate.native.loop import LoopKernel
 
 @dataclass(frozen=True)
 class LoopOnCpu(DeviceOptions):
-    """C on this machine for a rollout or a solver, with the loop inside the vector. Options as of `Cpu`."""
+    """Options of C on this machine for a rollout or a solver. Problems are in the lanes of vectors."""
 
     name: ClassVar[str] = "cpu"
 
     dtype: npt.DTypeLike = "float64"
+    """"float64" or "float32"."""
     threads: int = 1
+    """Number of threads that share a batch."""
 
 
 @explained
 @dataclass(frozen=True)
 class Cpu(CertifiedOptions, LoopOnCpu):
-    """C on this machine, vectors over the batch.
-
-    dtype: float64 or float32. layout: "rows", arrays with the batch first in memory, or "planes", with the batch last.
-    pack: results are vectors of their different entries, without those that are always zero (`Function.unpack`).
-    threads: how many share a batch. certificate, region: as `CertifiedOptions` has them.
-    """
+    """Options of C on this machine. Samples of a batch are in the lanes of vectors."""
 
     layout: str = "rows"
+    """Memory layout of arrays: "rows" has the batch as the first axis, "planes" as the last one."""
     pack: bool = False
+    """Return each result as a vector of its distinct entries, without those that are always zero
+    (`Function.unpack`).
+    """
 
 
 def _open_graph(graph: Graph, options: Cpu, progress: Progress) -> Executor:
@@ -71,16 +72,26 @@ open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
 
 
 def open_loop(source: LoopSource, options: LoopOnCpu, progress: Progress = quiet) -> LoopExecutor:
-    """Compile a loop for this machine."""
+    """Compile a loop for this machine.
+
+    Args:
+        source: The loop.
+        options: Type of the numbers and number of threads.
+        progress: Function that receives a line of text before the compiler runs.
+
+    Returns:
+        The compiled loop.
+    """
     kernel = LoopKernel(source.loop, np.dtype(options.dtype), threads=options.threads)
     by_arrays = source.iterations is None and source.loop.stop == Count(None)
     return CompiledLoop(kernel, None if by_arrays else source.loop.counted(source.iterations))
 
 
 class CompiledLoop(LoopExecutor):
-    """A loop in C, with a number of iterations, or None for as many as the arrays of a call have."""
+    """A loop in C. Its number of iterations is fixed, or follows from the arrays of each call."""
 
     kernel: LoopKernel
+    """The compiled C."""
 
     def __init__(self, kernel: LoopKernel, iterations: int | None) -> None:
         self.kernel, self.iterations = kernel, iterations
@@ -100,11 +111,16 @@ class CompiledLoop(LoopExecutor):
 
 
 class CpuDevice(Executor):
-    """C compiled for this machine, vectors over the batch. Inputs are checked as they are read, and results by the
-    processor's flags; arrays are only looked through if that says so.
+    """C compiled for this machine, with the samples of a batch in the lanes of vectors.
 
-    dtype: float64 or float32. threads: how many share a batch. layout: "rows" or "planes", as `native.kernel` has it.
-    pack: outputs are vectors of their different entries, without those that are always zero (`Function.unpack`).
+    Inputs are checked as they are read. Results are checked by the processor's floating-point flags: only if a flag is
+    set are the arrays searched for numbers that are not finite.
+
+    Args:
+        dtype: "float64" or "float32".
+        threads: Number of threads that share a batch.
+        layout: "rows" or "planes", as of `Cpu`.
+        pack: As of `Cpu`.
     """
 
     checks_finite = True
@@ -156,7 +172,7 @@ class CpuDevice(Executor):
         return run
 
     def _refuse(self, status: int, arrays: Arrays, outputs: Arrays) -> None:
-        """Raises ValueError: what the kernel has noticed."""
+        """Raise ArgumentError for the input or result that the kernel found to be wrong."""
         if status & TANGLED:
             raise ArgumentError(
                 "out lies over inputs of other samples in memory; expected arrays apart, or the same ones"
@@ -171,8 +187,12 @@ class CpuDevice(Executor):
 
 
 class CpuScan(Executor):
-    """C compiled for this machine: each vector of samples goes over all links. dtype: float64 or float32. threads: how
-    many share a batch."""
+    """C compiled for this machine that iterates over the links of a robot, with samples in the lanes of vectors.
+
+    Args:
+        dtype: "float64" or "float32".
+        threads: Number of threads that share a batch.
+    """
 
     checks_finite = True
 
@@ -209,8 +229,7 @@ class CpuScan(Executor):
         return lambda: self._checked(call, arrays, outputs)
 
     def _checked(self, call: Callable[[], bool], arrays: Arrays, outputs: Arrays) -> None:
-        """Calls. Raises ValueError: an input is not finite, which every result shows, or is too large an angle; or
-        values become too large."""
+        """Run a call. Raise ArgumentError if an input is not finite or too large an angle, or if a result overflows."""
         right = call()
         with np.errstate(all="ignore"):
             finite = all(np.isfinite(output.sum()) for output in outputs.values())

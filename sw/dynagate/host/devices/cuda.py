@@ -30,26 +30,27 @@ from dynagate.native.gpu_loop import GpuLoop
 
 @dataclass(frozen=True)
 class LoopOnCuda(DeviceOptions):
-    """A GPU for a rollout or a solver, with all steps in one launch. dtype: float64 unless given."""
+    """Options of a GPU for a rollout or a solver. One launch computes all steps."""
 
     name: ClassVar[str] = "cuda"
 
     dtype: npt.DTypeLike | None = None
+    """"float64" or "float32"; None is float64."""
 
 
 @explained
 @dataclass(frozen=True)
 class Cuda(LoopOnCuda):
-    """A GPU.
-
-    dtype: float64 or float32; without one, float32 for functions and float64 for rollouts. layout, pack: as of `Cpu`.
-    number: which card. stream: a cudaStream_t as a number, on which arrays on the GPU are ready and results will be.
-    """
+    """Options of a GPU. The default `dtype` is float32 for functions and float64 for rollouts."""
 
     layout: str = "rows"
+    """Memory layout of arrays, as of `Cpu`."""
     pack: bool = False
+    """Return each result as a vector of its distinct entries, as of `Cpu`."""
     number: int = 0
+    """Number of the card."""
     stream: int = 0
+    """A cudaStream_t as a number, in which arrays on the GPU are ready and results will be; 0 is the default stream."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,7 +86,16 @@ open_function = opening_graphs(_open_graph, _open_scan)
 
 
 def open_loop(source: LoopSource, options: LoopOnCuda, progress: Progress = quiet) -> LoopExecutor:
-    """Compile a loop for a GPU."""
+    """Compile a loop for a GPU.
+
+    Args:
+        source: The loop.
+        options: Type of the numbers.
+        progress: Function that receives a line of text before the compiler runs.
+
+    Returns:
+        The compiled loop.
+    """
     return CardLoop(source.loop, np.dtype(options.dtype or "float64"), source.iterations)
 
 
@@ -108,7 +118,14 @@ class CardLoop(LoopExecutor):
 
 @contextmanager
 def on_card(card: str) -> Iterator[None]:
-    """Raise failures on a GPU as failures of the device."""
+    """Raise DeviceError for failures of a GPU within the block.
+
+    Args:
+        card: Name of the card, for the error.
+
+    Yields:
+        Nothing.
+    """
     try:
         yield
     except GpuError as error:
@@ -116,10 +133,14 @@ def on_card(card: str) -> Iterator[None]:
 
 
 class CudaDevice(Executor):
-    """A GPU. Arrays in host memory pass through pinned memory in chunks; arrays that are on the GPU stay there.
+    """A GPU. Arrays in host memory pass through pinned memory in chunks; arrays on the GPU stay there.
 
-    dtype, layout, pack: as of "cpu". number: which card. stream: a cudaStream_t as a number, on which arrays on the GPU
-    are ready and results will be; 0 is the default one.
+    Args:
+        dtype: "float64" or "float32".
+        layout: "rows" or "planes", as of `Cpu`.
+        pack: As of `Cpu`.
+        number: Number of the card.
+        stream: A cudaStream_t as a number, as of `Cuda`.
     """
 
     checks_finite = True
@@ -184,7 +205,13 @@ class CudaDevice(Executor):
 
 
 class CudaScan(CudaDevice):
-    """A GPU: a thread per sample goes over all links. dtype, number, stream: as of `CudaDevice`."""
+    """A GPU that iterates over the links of a robot, one thread for each sample.
+
+    Args:
+        dtype: As of `CudaDevice`.
+        number: As of `CudaDevice`.
+        stream: As of `CudaDevice`.
+    """
 
     kernel: GpuLoop  # type: ignore[assignment]
 

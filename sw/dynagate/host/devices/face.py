@@ -25,9 +25,10 @@ Overflow = npt.NDArray[np.bool_]
 
 
 class UnderWay(ABC):
-    """A batch that a device computes next to the host. done: set when there are results or an error."""
+    """A batch that a device computes while the host does other work."""
 
     done: threading.Event
+    """Set when there are results or an error."""
 
     @abstractmethod
     def result(self) -> tuple[Arrays, Overflow]:
@@ -35,12 +36,16 @@ class UnderWay(ABC):
 
 
 class Executor(ABC):
-    """Computes a function or several: arrays by name in, arrays by name out."""
+    """Base class of devices: computes one function or several, with arrays by name as inputs and outputs."""
 
     robot: str
+    """Name of the robot."""
     function: str
+    """Name of the function, or names separated by commas."""
     inputs: Sequence[InputRange]
+    """Inputs in their order, with the values that they may have."""
     outputs: Sequence[InputRange]
+    """Outputs in their order."""
     text: str
     """Short description of the device."""
     dtype: np.dtype[Any] = np.dtype(np.float64)
@@ -78,7 +83,11 @@ class Executor(ABC):
         return threading.RLock()
 
     def share_lock(self, lock: Any) -> None:
-        """Take the lock of hardware that other objects use too."""
+        """Use a lock that other objects on the same hardware use too.
+
+        Args:
+            lock: The lock, held while a batch is computed.
+        """
         self.lock = lock
         renew_in_child(self, "lock")
 
@@ -94,46 +103,115 @@ class Executor(ABC):
         return {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self.outputs}
 
     def fits(self, array: npt.NDArray[Any]) -> bool:
-        """Whether results can be written into an array as it lies in memory."""
+        """Return whether results can be written directly into an array.
+
+        Args:
+            array: Array with its layout in memory and its dtype.
+
+        Returns:
+            True if they can; False if they need a copy.
+        """
         return bool(array.flags.c_contiguous)
 
     def clear(self, outputs: Arrays) -> None:  # noqa: B027
-        """Zeros in the entries of outputs that `run` does not write, as they always are zero."""
+        """Write the entries of outputs that are always zero, which `run` does not write.
+
+        Args:
+            outputs: Arrays (batch, *shape) by name.
+        """
 
     def launch(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None
     ) -> tuple[dict[str, Any], Callable[[], None]]:
-        """Arrays in a GPU's memory, where the device is one: the outputs, and what computes them each time that it is
-        called. outputs: to be written; None for new ones."""
+        """Prepare a call on arrays in the memory of a GPU, if the device is one.
+
+        Args:
+            inputs: Arrays on the GPU by name.
+            outputs: Arrays that are overwritten; None for new ones.
+
+        Returns:
+            The outputs by name, and a function that computes them on each call.
+        """
         raise ArgumentTypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
 
     def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
-        """`run` on the same arrays again and again, where that is faster; None stands for no overflow. Several threads
-        may call it at a time unless `exclusive`."""
+        """Prepare repeated calls on the same arrays, if they are faster than `run`. Threads may call the function
+        concurrently unless `exclusive` is true.
+
+        Args:
+            arrays: Checked inputs (batch, *shape) by name.
+            outputs: Arrays (batch, *shape) by name, which are overwritten.
+            batch: Number of samples.
+
+        Returns:
+            A function that computes the outputs and returns which samples overflowed, None for no sample; or None if it
+            would not be faster.
+        """
         return None
 
     @abstractmethod
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
-        """Fills the outputs (batch, *shape) from checked inputs; returns which samples overflowed, (batch,)."""
+        """Compute a batch.
+
+        Args:
+            arrays: Checked inputs (batch, *shape) by name.
+            outputs: Arrays (batch, *shape) by name, which are overwritten.
+            batch: Number of samples.
+
+        Returns:
+            Which samples overflowed, (batch,).
+        """
 
     def submit(self, arrays: Arrays, batch: int) -> UnderWay | None:
-        """Pass checked inputs to a device that computes concurrently with the host. Raises as `run` does for
-        inputs, DeviceError where it is closed."""
+        """Begin a batch on a device that computes concurrently with the host.
+
+        Args:
+            arrays: Checked inputs (batch, *shape) by name.
+            batch: Number of samples.
+
+        Returns:
+            The batch; None if the device does not compute concurrently.
+
+        Raises:
+            ArgumentError: As `run` does for inputs.
+            DeviceError: The device is closed.
+        """
         return None
 
     def choosing(self, outputs: Sequence[str]) -> Executor:
-        """Return the device with only these outputs, in their order."""
+        """Return the device with only some of its outputs.
+
+        Args:
+            outputs: Names of the outputs, in their order.
+
+        Returns:
+            A view of the same device.
+        """
         return SelectedOutputs(self, outputs)
 
     def load(self, design: Any) -> Executor:
-        """Load another program into a processor and return its device. Raises ArgumentError: this is no processor."""
+        """Load another program into a processor.
+
+        Args:
+            design: The program.
+
+        Returns:
+            The device of the new program.
+
+        Raises:
+            ArgumentError: The device is no processor.
+        """
         raise ArgumentError(f"{self.text} has no program; expected a processor, of a design built with units=4, say")
 
     def close(self) -> None:  # noqa: B027
         """Gives back what the device holds."""
 
     def computes(self, graph: Graph) -> None:
-        """Sets what the device is to compute."""
+        """Set the function, inputs and outputs of the device from a graph.
+
+        Args:
+            graph: Graph of the function.
+        """
         self.robot, self.function = graph.robot, graph.name
         self.inputs, self.outputs = graph.inputs, graph.outputs
         angles = {a for node in graph.nodes if node.op in TRIG for a in node.args}

@@ -35,37 +35,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MotionInFixed(DeviceOptions):
-    """The integers of a chip that keeps the states, in numpy. policy, region: as of `IntegerExecutor`."""
+    """Options of a rollout in the integers of a chip that keeps the states, computed in numpy."""
 
     name: ClassVar[str] = "fixed"
 
     policy: Policy | None = None
+    """Word length in bits and binary points; None for the default ones."""
     region: Region | None = None
+    """Operating region that the number formats are chosen for; by default that of the limits in the URDF file."""
 
 
 @explained
 @dataclass(frozen=True)
 class IntegerExecutor(MotionInFixed):
-    """The integers of a function, in numpy.
-
-    policy: word length and binary points. region: the states that the formats are for. certificate: as
-    `CertifiedOptions` has it.
-    """
+    """Options of a function in the integers of hardware, computed in numpy."""
 
     certificate: bool = False
+    """Whether forward dynamics has the output "certificate", as of `CertifiedOptions`."""
 
 
 @dataclass(frozen=True)
 class DesignInFixed(DeviceOptions):
-    """The integers that a design computes, in numpy."""
+    """Options of a design's integers, computed in numpy: nothing but the device's name."""
 
     name: ClassVar[str] = "fixed"
 
 
 def open_function(source: FunctionSource, options: IntegerExecutor, progress: Progress = quiet) -> Executor:
-    """Return the integers of a function, or of several that one graph computes.
+    """Return the device that computes one function or several in fixed point.
 
-    A loop over links is only used on request: hardware computes the integers of graphs.
+    A loop over links is only used on request, since hardware computes the integers of graphs.
+
+    Args:
+        source: The function.
+        options: Word length, region and certificate.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The device.
     """
     robot, function, algorithm = source
     region = (options.region or Region.of(robot)).of_robot(robot)
@@ -87,7 +94,16 @@ def open_function(source: FunctionSource, options: IntegerExecutor, progress: Pr
 
 
 def open_motion(source: MotionSource, options: MotionInFixed, progress: Progress = quiet) -> Executor:
-    """Return the integers of a rollout."""
+    """Return the device that computes a rollout in fixed point.
+
+    Args:
+        source: The rollout.
+        options: Word length and region.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The device.
+    """
     robot, algorithm = source
     region = (options.region or Region.of(robot)).of_robot(robot)
     formatted = _assigned(graph_of(robot, ROLLOUT, algorithm), region, options)
@@ -95,7 +111,16 @@ def open_motion(source: MotionSource, options: MotionInFixed, progress: Progress
 
 
 def open_design(source: DesignSource, options: DesignInFixed, progress: Progress = quiet) -> Executor:
-    """Return the integers of a pipeline."""
+    """Return the device that computes the integers of a pipeline without its hardware.
+
+    Args:
+        source: The design.
+        options: None.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The device.
+    """
     design = source.record
     if design.body.ring is not None:
         return FixedDevice(StepModel(source.formatted, dict(design.body.ring.carry), design.numbers), design)
@@ -111,7 +136,16 @@ def _assigned(graph: Graph, region: Region, options: MotionInFixed) -> Formatted
 def fixed_device(
     formatted: FormattedGraph, limits: Mapping[str, Any], design: DesignRecord[DatapathBody] | None = None
 ) -> Executor:
-    """The integers of a graph, or of each of the functions in it. limits: as `of_part` takes them, by function."""
+    """Return the device that computes a graph in fixed point, with each of its functions by name if there are several.
+
+    Args:
+        formatted: The graph with its number formats.
+        limits: Limits of the inputs of each function, as `of_part` takes them.
+        design: Design whose AXI shell rounds inputs and results; None for no rounding.
+
+    Returns:
+        The device.
+    """
     parts = parts_of(formatted.graph.name)
     if not parts:
         return graph_device(formatted, design)
@@ -124,14 +158,27 @@ def fixed_device(
 
 
 def graph_device(formatted: FormattedGraph, design: DesignRecord | None = None) -> FixedDevice:
-    """Return the integers of a graph, as a design streams them."""
+    """Return the device that computes one graph in fixed point.
+
+    Args:
+        formatted: The graph with its number formats.
+        design: Design whose streams round inputs and results; None for no rounding.
+
+    Returns:
+        The device.
+    """
     if design is None:
         return FixedDevice(GraphModel(formatted))
     return FixedDevice(GraphModel(formatted, design.numbers, design.samples_per_packet), design)
 
 
 class FixedDevice(Executor):
-    """The integers of a model, in numpy or C. design: whose AXI shell rounds inputs and results."""
+    """The integers of a model, in numpy or C.
+
+    Args:
+        model: The model that computes the integers.
+        design: Design whose AXI shell rounds inputs and results; None for no rounding.
+    """
 
     text = "integers"
 

@@ -21,7 +21,16 @@ GraphOf = Callable[[FunctionSource, Any, Progress], Graph]
 
 
 def traced(source: FunctionSource, options: Any, progress: Progress) -> Graph:
-    """Return the graph of a function."""
+    """Return the graph of a function.
+
+    Args:
+        source: The function.
+        options: Options of the device, which are not used.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The graph.
+    """
     return trace(source.robot, source.function, source.algorithm, progress=progress)
 
 
@@ -30,13 +39,16 @@ def opening_graphs(
     of_scan: Callable[[Loop, bool, Any, Progress], Executor] | None = None,
     graph_of: GraphOf = traced,
 ) -> Callable[[FunctionSource, Any, Progress], Executor]:
-    """Return an opener for functions of a robot.
+    """Return the function with which a device opens functions of a robot.
 
     Args:
         of_graph: Function that returns the device of a graph, of the options and of `progress`.
         of_scan: Function that returns the device of a loop over links, whether its function takes external forces, of
             the options and of `progress`; None for a device that computes only graphs.
         graph_of: Function that returns the graph of a function.
+
+    Returns:
+        Function of the source, the options and `progress` that returns the device.
     """
 
     def one(source: FunctionSource, options: Any, progress: Progress) -> Executor:
@@ -56,13 +68,16 @@ def opening_graphs(
 
 
 def check_form(form: str | None, name: str, opener: Opener, scanning: list[str]) -> None:
-    """Raise ArgumentError if the algorithm is a loop over links, which a device does not compute.
+    """Refuse a loop over links for a device that does not compute them.
 
     Args:
         form: Name of the algorithm, or None.
         name: Name of the device.
         opener: How the device opens functions.
         scanning: Names of the devices that compute loops over links.
+
+    Raises:
+        ArgumentError: The algorithm is a loop over links, and the device does not compute such loops.
     """
     if form == SCAN and not opener.scans:
         raise ArgumentError(f"form '{SCAN}' on device '{name}'; expected one of {', '.join(scanning)}, or another form")

@@ -14,8 +14,13 @@ from dynagate.host.devices.loops import LoopExecutor
 
 
 class IntegerLoop(LoopExecutor):
-    """inputs: (batch, ...) of the loop, from which its ranges come. Where an input of a call is not finite, outputs
-    are 0, and one iteration was taken. moving, retries: as of `LoopEvaluator.observing`."""
+    """A loop in fixed point. If an input of a problem is not finite, its outputs are 0 after one iteration.
+
+    Args:
+        inputs: Inputs (batch, ...) of the loop, from which the ranges of its numbers are measured.
+        moving: As of `LoopEvaluator.observing`.
+        retries: As of `LoopEvaluator.observing`.
+    """
 
     def __init__(
         self,

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 
 class LoopExecutor(ABC):
-    """A loop on a device. dtype: of its arrays. kernel: its C, where it is compiled for this machine."""
+    """Base class of devices that compute a loop."""
 
     loop: Loop
+    """The loop."""
     dtype: np.dtype[Any]
+    """Type of the numbers in its arrays."""
     kernel: LoopKernel | None = None
+    """The compiled C of the loop; None for devices other than "cpu"."""
 
     @abstractmethod
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> bool:
@@ -30,7 +33,15 @@ class LoopExecutor(ABC):
     def bound(
         self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]
     ) -> Callable[[], bool]:
-        """A call from and to these arrays, again and again."""
+        """Prepare repeated calls on the same arrays.
+
+        Args:
+            inputs: Arrays (batch, ...) by name, or (1, ...) for all problems.
+            outputs: Arrays (batch, ...) by name, which are overwritten.
+
+        Returns:
+            A function that computes the outputs and returns whether all numbers are finite.
+        """
         return lambda: self(inputs, outputs)
 
     def close(self) -> None:  # noqa: B027

@@ -21,7 +21,17 @@ AnyPort = Any
 def outside(
     motion: ChipMotion, ports: Sequence[AnyPort], ranges: Ranges, velocity: Sequence[float]
 ) -> tuple[tuple[AnyPort, ...], Ranges]:
-    """Return ports and ranges of the arguments of a call: q, qd and the inputs of each step. velocity: its largest."""
+    """Return the inputs of a call for a rollout, and the values that they may have: q, qd and the inputs of each step.
+
+    Args:
+        motion: The rollout on the chip.
+        ports: Inputs of one step.
+        ranges: Values that these may have.
+        velocity: Largest velocity of each joint, rad/s or m/s.
+
+    Returns:
+        The inputs of a call, and the values that they may have by name.
+    """
     own = {port.name: port for port in ports}
     per_iteration = motion.blocks.loop.per_iteration
     qd = Port("qd", (len(velocity),), ())
@@ -31,6 +41,15 @@ def outside(
 
 
 def motion_device(formatted: FormattedLoop, motion: ChipMotion, design: DesignRecord[ProgramBody]) -> FixedDevice:
-    """Return the integers of a motion. design: whose streams round inputs and results."""
+    """Return the device that computes a rollout in fixed point.
+
+    Args:
+        formatted: The loop with its number formats.
+        motion: The rollout on the chip.
+        design: Program whose streams round inputs and results.
+
+    Returns:
+        The device.
+    """
     inputs, ranges = outside(motion, formatted.inputs, loop_ranges(formatted), [np.inf] * motion.robot.nv)
     return FixedDevice(MotionModel(formatted, motion.begun, inputs, ranges, design.numbers), design)

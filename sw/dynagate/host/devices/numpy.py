@@ -29,26 +29,25 @@ from dynagate.host.inputs import Arrays, check_angles, check_results
 
 @dataclass(frozen=True)
 class LoopInNumpy(DeviceOptions):
-    """float64 numpy for a rollout or a solver."""
+    """Options of numpy in float64 for a rollout or a solver: nothing but the device's name."""
 
     name: ClassVar[str] = "numpy"
 
 
 @dataclass(frozen=True)
 class DesignInNumpy(LoopInNumpy):
-    """float64 numpy for the functions of a design. pack: as of `Numpy`."""
+    """Options of numpy in float64 for the functions of a design."""
 
     pack: bool = False
+    """Return each result as a vector of its distinct entries, without those that are always zero
+    (`Function.unpack`).
+    """
 
 
 @explained
 @dataclass(frozen=True)
 class Numpy(CertifiedOptions, DesignInNumpy):
-    """float64 numpy.
-
-    pack: results are vectors of their different entries, without those that are always zero (`Function.unpack`).
-    certificate, region: as `CertifiedOptions` has them.
-    """
+    """Options of numpy in float64 for a function of a robot."""
 
 
 def _open_graph(graph: Graph, options: DesignInNumpy, progress: Progress = quiet) -> Executor:
@@ -63,12 +62,30 @@ open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
 
 
 def open_loop(source: LoopSource, options: LoopInNumpy, progress: Progress = quiet) -> LoopExecutor:
-    """Return the reference of a loop."""
+    """Return the device that computes a loop in numpy, the reference.
+
+    Args:
+        source: The loop.
+        options: None.
+        progress: Not used.
+
+    Returns:
+        The device.
+    """
     return ReferenceLoop(source.loop)
 
 
 def open_design(source: DesignSource, options: DesignInNumpy, progress: Progress = quiet) -> Executor:
-    """Return the reference of a pipeline."""
+    """Return the device that computes the functions of a pipeline in float64.
+
+    Args:
+        source: The design.
+        options: Whether results are packed.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The device.
+    """
     graph = source.formatted.graph
     parts = parts_of(graph.name)
     if not parts:
@@ -93,7 +110,12 @@ class ReferenceLoop(LoopExecutor):
 
 
 class NumpyDevice(Executor):
-    """The reference: the graph in float64. pack: as for "cpu"."""
+    """The reference: a graph in float64.
+
+    Args:
+        graph: The graph.
+        pack: As of `DesignInNumpy`.
+    """
 
     text = "numpy, float64"
 
@@ -114,7 +136,7 @@ class NumpyDevice(Executor):
 
 
 class NumpyScan(NumpyDevice):
-    """The reference: bodies in float64, link by link."""
+    """The reference of a loop over links: the graphs of its bodies in float64, link by link."""
 
     text = "numpy, float64, a loop over links"
 

@@ -27,12 +27,14 @@ PROGRAM: Kind = "program"
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """Options of a device for one kind of source: a subclass for each such pair has a field for each option.
+    """Options of a device for one kind of source. Each device has a subclass for each kind, with a field for each
+    option.
 
     Options are checked as they are stored.
     """
 
     name: ClassVar[str]
+    """Name of the device."""
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)

@@ -15,11 +15,18 @@ from dynagate.host.inputs import Arrays
 
 
 class PartDevice(Executor):
-    """One of several functions on a device that takes samples of all: it adds the code and the inputs that the function
-    lacks, which are zero."""
+    """One of several functions on a device that computes one of them for each sample. It adds the function's code, and
+    zeros for the inputs of the other functions.
+    """
 
     def __init__(self, part: OneFunction | FunctionPart, device: Executor, own: Container[str] | None = None) -> None:
-        """own: the inputs of the function; all of the device but the code unless given."""
+        """Select one function of a device.
+
+        Args:
+            part: The function.
+            device: Device of all functions.
+            own: Names of the function's inputs; by default all inputs of the device except the code.
+        """
         self.device, self._part, self._own, self._code = device, part, own, part.code
         self.share_lock(device.lock)
         self.robot, self.function, self.text, self.dtype = device.robot, part.name, device.text, device.dtype

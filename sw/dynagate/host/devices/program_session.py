@@ -53,11 +53,19 @@ class ProgramSession(ShellSession):
     """
 
     design: DesignRecord[ProgramBody]
+    """Record of the loaded program."""
 
     def __init__(
         self, design: DesignRecord[ProgramBody], words: Words, link: DeviceLink, *, shows_progress: bool = False
     ) -> None:
-        """design: the program with its streams. words: what loads the program."""
+        """Open the device and load the program.
+
+        Args:
+            design: The program with its streams.
+            words: Words of the memory image.
+            link: Link to the processor, which the session closes.
+            shows_progress: Show on a terminal how far a long batch is.
+        """
         with closed_on_failure(link):
             super().__init__(design, link, shows_progress=shows_progress)
             self.has_program = False
@@ -75,7 +83,14 @@ class ProgramSession(ShellSession):
             )
 
     def check_current(self, design: DesignRecord) -> None:
-        """Raise DeviceError if the core has no program, or another one than this."""
+        """Refuse calls of a program that is no longer loaded.
+
+        Args:
+            design: Record of the program that a caller expects.
+
+        Raises:
+            DeviceError: The core has no program, or another one.
+        """
         if not self.has_program:
             raise DeviceError(f"{self.link.text} has no program, because loading the last one failed; load it again")
         super().check_current(design)
@@ -142,8 +157,11 @@ class ProgramSession(ShellSession):
 
 
 class ProgramSteps(Executor):
-    """A rollout as a program: cores that keep the states, several steps in a sample. motion: where states begin with
-    more than q and qd."""
+    """A rollout as a program, on cores that keep the states and compute several steps for each sample.
+
+    Args:
+        motion: The first states, if they have more numbers than q and qd.
+    """
 
     exclusive = True
 
@@ -209,7 +227,7 @@ class ProgramSteps(Executor):
             outputs[port.name][...] = flat[:, :, np.array(port.fields)].reshape(batch, steps, *port.shape)
 
     def _flagged(self, flags: npt.NDArray[np.int64], steps: int) -> Overflow:
-        """From which step on a value has not fitted. flags: of the samples, (batch, pieces)."""
+        """Return which steps overflowed, from the flags of the samples (batch, samples of a trajectory)."""
         first = self.loop.steps * np.arange(flags.shape[1]) + (flags >> 1)
         first = np.where(flags & 1, first, steps).min(axis=1)
         return np.asarray(np.arange(steps) >= first[:, None])
@@ -232,11 +250,17 @@ class ProgramDevice(StreamDevice):
             )
 
     def load(self, design: Any) -> Executor:
-        """Load another program for the same core and return the device of its functions.
+        """Load another program for the same core.
+
+        Args:
+            design: The program.
+
+        Returns:
+            The device of its functions.
 
         Raises:
-            ArgumentError: The design is no program, or it is the program of a rollout, which is called otherwise.
-            DesignError: The program is damaged, or for another core, and the program before stays. Or the core refuses
+            ArgumentError: The design is no program, or it is the program of a rollout, which is called in another way.
+            DesignError: The program is damaged or for another core, and the previous program stays; or the core refuses
                 it, and has no program then.
             DeviceError: The link failed. The core then has no program.
         """
@@ -256,7 +280,16 @@ class ProgramDevice(StreamDevice):
         return program_device(self.session)
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
-        """Samples of one run share a flag."""
+        """Compute a batch. All samples of one run of the program have the same overflow flag.
+
+        Args:
+            arrays: Checked inputs (batch, *shape) by name.
+            outputs: Arrays (batch, *shape) by name, which are overwritten.
+            batch: Number of samples.
+
+        Returns:
+            Which samples overflowed, (batch,).
+        """
         if self.samples_per_run == 1:
             return super().run(arrays, outputs, batch)
         rows = -(-batch // self.samples_per_run)
@@ -286,7 +319,17 @@ class ProgramDevice(StreamDevice):
 
 
 def core_of(source: DesignSource) -> Core:
-    """Return the core of a program. Raise DesignError if the record in the folder names none."""
+    """Return the core of a program.
+
+    Args:
+        source: The design.
+
+    Returns:
+        The core.
+
+    Raises:
+        DesignError: The record in the folder names no core.
+    """
     from dynagate.hw.processor.isa.shape import Core
 
     content = source.stored
@@ -300,7 +343,14 @@ def core_of(source: DesignSource) -> Core:
 
 
 def program_device(session: ProgramSession) -> Executor:
-    """Return the device of the program that a session has loaded."""
+    """Return the device of the program that a session has loaded.
+
+    Args:
+        session: The session.
+
+    Returns:
+        The device.
+    """
     design = session.design
     with closed_on_failure(session.link):
         if design.functions:
@@ -310,7 +360,17 @@ def program_device(session: ProgramSession) -> Executor:
 
 
 def motion_of(design: DesignRecord[ProgramBody]) -> ChipMotion | None:
-    """How a rollout begins whose steps solve equations. Raises DesignError: the design has none such."""
+    """Return the first states of a rollout whose steps solve equations.
+
+    Args:
+        design: Record of the program.
+
+    Returns:
+        The rollout on the chip; None if its steps solve no equations.
+
+    Raises:
+        DesignError: The record describes no such rollout.
+    """
     if not design.options.get("integrator", "").startswith(SOLVING):
         return None
     from dynagate.forces.options import AlgorithmOptions

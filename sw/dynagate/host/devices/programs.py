@@ -36,17 +36,16 @@ from dynagate.integrators.step import CARRY
 
 @dataclass(frozen=True)
 class ProgramOnSim(Simulation):
-    """A program on simulated cores in their shell.
-
-    pauses, seed: as of `Simulation`. axi: the streams, or their width in bits. cores: how many. shell: as of `Sim`;
-    cores have no other interface.
-    """
+    """Options of a program on simulated cores. Cores are only simulated in their shell."""
 
     name: ClassVar[str] = "sim"
 
     axi: Axi | int | None = None
+    """The streams, or their width in bits; None for the default width."""
     cores: int = 1
+    """Number of cores that share the streams."""
     shell: bool = True
+    """Always true, as cores have no other interface."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,7 +54,16 @@ class ProgramOnSim(Simulation):
 
 
 def open_sim(source: DesignSource, options: ProgramOnSim, progress: Progress = quiet) -> Executor:
-    """Load a program into simulated cores, which are compiled unless the cache holds them."""
+    """Load a program into simulated cores. They are compiled unless the cache has them.
+
+    Args:
+        source: The program.
+        options: Options of the simulation.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The device.
+    """
     from dynagate.sim.processor import core_library
 
     core, content, axi = core_of(source), source.stored, options.axi
@@ -68,7 +76,16 @@ def open_sim(source: DesignSource, options: ProgramOnSim, progress: Progress = q
 
 
 def open_board(source: DesignSource, options: BoardExecutor, progress: Progress = quiet) -> Executor:
-    """Load a program into cores on a board. The board reports how wide its streams are."""
+    """Load a program into cores on a board. The board reports the width of its streams.
+
+    Args:
+        source: The program.
+        options: Options of the board.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The device.
+    """
     core_of(source)
     content, text = source.stored, options.text(source.folder, progress)
     last = PER_SAMPLE if text.row is LINKS["uart"] else PER_BATCH
@@ -93,7 +110,16 @@ def _width(link: DeviceLink) -> int:
 
 
 def open_fixed(source: DesignSource, options: DesignInFixed, progress: Progress = quiet) -> Executor:
-    """Return the integers of a program."""
+    """Return the device that computes the integers of a program without its hardware.
+
+    Args:
+        source: The program.
+        options: None.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The device.
+    """
     content = source.record
     if len(functions := source.functions) > 1:
         graphs = [graph for each in functions for graph in each.graphs()]
@@ -129,7 +155,16 @@ INTEGERS: Mapping[str, Callable[[Any, DesignRecord[ProgramBody]], Executor]] = t
 
 
 def open_numpy(source: DesignSource, options: LoopInNumpy, progress: Progress = quiet) -> Executor:
-    """Return the reference of a program's functions."""
+    """Return the device that computes the functions of a program in float64.
+
+    Args:
+        source: The program.
+        options: None.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The device.
+    """
     if len(functions := source.functions) > 1:
         graphs = [graph for each in functions for graph in each.graphs()]
         devices = {each.graph.name: NumpyDevice(each.graph) for each in graphs}

@@ -31,9 +31,21 @@ OF_GRAPHS = ("layout", "certificate")
 
 
 def scanned(robot: Robot, name: str, algorithm: AlgorithmOptions, others: Sequence[str]) -> Loop | None:
-    """The function as a loop over links where its form is SCAN, or where the robot is large and nothing is asked for
-    that only a graph has; else None. others: requested options of the device. Raises ValueError naming an
-    option that a loop over links does not take."""
+    """Return a function as a loop over links, if its form is SCAN, or if the robot is large and no option needs a
+    graph.
+
+    Args:
+        robot: The robot.
+        name: Name of the function.
+        algorithm: Options of the algorithm.
+        others: Names of the device's options in use.
+
+    Returns:
+        The loop; None if the function is computed as a graph.
+
+    Raises:
+        ArgumentError: A loop over links does not take one of the options.
+    """
     asked = [option for option in algorithm.changed() if option not in OPTIONS]
     asked += [option for option in others if option in OF_GRAPHS]
     if algorithm.form != SCAN:
@@ -47,15 +59,27 @@ def scanned(robot: Robot, name: str, algorithm: AlgorithmOptions, others: Sequen
 
 
 def inputs_of(loop: Loop, external_forces: bool) -> list[Port]:
-    """Return the inputs of a loop over links in the order of its function."""
+    """Return the inputs of a loop over links in the order of its function.
+
+    Args:
+        loop: The loop.
+        external_forces: Whether the function takes forces on links.
+
+    Returns:
+        The inputs.
+    """
     ports = {port.name: port for port in loop.inputs}
     return [ports[argument.name] for argument in function(loop.name).inputs_with(external_forces)]
 
 
 def describe(device: Executor, loop: Loop, external_forces: bool, pack: bool = False) -> None:
-    """Set what a device computes: a loop of one iteration, as `trace_scan` returns it.
+    """Set the inputs and outputs of a device that computes a loop of one iteration, as `trace_scan` returns it.
 
-    With `pack`, results are vectors of all entries: none is known to be always zero, or equal to another one.
+    Args:
+        device: The device.
+        loop: The loop.
+        external_forces: Whether the function takes forces on links.
+        pack: Return each result as a vector of all of its entries, since none is known to be zero or equal to another.
     """
     device.robot, device.function = loop.robot, loop.name
     device.inputs, device.outputs = inputs_of(loop, external_forces), loop.outputs

@@ -23,16 +23,14 @@ WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the c
 
 @dataclass(frozen=True)
 class Simulation(DeviceOptions):
-    """A simulation, compiled by Verilator on first use.
-
-    pauses, seed: chances per cycle, 0 to 1, that the source has nothing and that the sink is not ready, and the seed of
-    the random numbers that decide when.
-    """
+    """Options of a simulation, which Verilator compiles on first use."""
 
     name: ClassVar[str] = "sim"
 
     pauses: tuple[float, float] = (0.0, 0.0)
+    """Probability in each cycle, 0 to 1, that the source has no data, and that the sink is not ready."""
     seed: int = 1
+    """Seed of the random numbers that choose these cycles."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,16 +40,23 @@ class Simulation(DeviceOptions):
 @explained
 @dataclass(frozen=True)
 class Sim(Simulation):
-    """A pipeline in simulation: its bare datapath or ring, or the accelerator around it.
-
-    pauses, seed: as of `Simulation`. shell: simulate the accelerator with its AXI streams and registers.
-    """
+    """Options of a pipeline in simulation: without its shell, or the whole accelerator."""
 
     shell: bool = False
+    """Whether the AXI streams and registers of the accelerator are simulated too."""
 
 
 def open_design(source: DesignSource, options: Sim, progress: Progress = quiet) -> Executor:
-    """Return the simulation of a pipeline."""
+    """Return the simulation of a pipeline.
+
+    Args:
+        source: The design.
+        options: Options of the simulation.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The device.
+    """
     from dynagate.sim.verilate import library, rollout_library, shell_library
 
     design, folder, shows = source.stored, source.folder, progress is not quiet
@@ -69,7 +74,16 @@ def open_design(source: DesignSource, options: Sim, progress: Progress = quiet) 
 
 
 def shell_device(design: Any, link: DeviceLink, *, shows_progress: bool) -> Executor:
-    """Return the device of a pipeline in its shell behind a link."""
+    """Return the device of a pipeline in its AXI shell.
+
+    Args:
+        design: Record of the design.
+        link: Link to the accelerator, which the device closes.
+        shows_progress: Show on a terminal how far a long batch is.
+
+    Returns:
+        The device.
+    """
     if design.body.ring is None:
         return stream_device(ShellSession(design, link, shows_progress=shows_progress))
     return StreamSteps(design, ShellRingDriver.opened(design, link, shows_progress=shows_progress))

@@ -25,29 +25,39 @@ if TYPE_CHECKING:
 
 
 class FunctionSource(NamedTuple):
-    """A function of a robot, or several with commas between their names."""
+    """A function of a robot, or several of them."""
 
     robot: Robot
+    """The robot."""
     function: str
+    """Name of the function, or names separated by commas."""
     algorithm: AlgorithmOptions
+    """Options of the algorithm."""
 
 
 class LoopSource(NamedTuple):
-    """A loop of graphs and its number of iterations; None for a loop that has its own."""
+    """A loop of graphs."""
 
     loop: Loop
+    """The loop."""
     iterations: int | None
+    """Number of iterations; None for a loop that states its own."""
 
 
 class MotionSource(NamedTuple):
-    """A robot's rollout, as the algorithm of its step."""
+    """A rollout of a robot."""
 
     robot: Robot
+    """The robot."""
     algorithm: AlgorithmOptions
+    """Options of the algorithm of a step."""
 
 
 class DesignSource:
-    """A design: what `dynagate.build` returned, or the path of its folder, which is read once.
+    """A design. Its folder is read once.
+
+    Args:
+        design: What `dynagate.build` returned, or the path of its folder.
 
     Raises:
         ArgumentTypeError: The argument is neither.
@@ -69,10 +79,10 @@ class DesignSource:
 
     @cached_property
     def kind(self) -> Kind:
-        """The kind of design: its body, but for pipelines, of which there are two kinds.
+        """Kind of the design, from its record. There are two kinds of pipelines.
 
-        A folder without a record, or with one of an unknown body, counts as a pipeline: reading it then raises the
-        error.
+        A folder without a record, or with one of unknown kind, counts as a pipeline: the error is raised when it is
+        read.
         """
         body = self.built.design.body.kind if self.built is not None else body_of(self.folder)
         if body in BODIES and body != DatapathBody.kind:
@@ -82,12 +92,12 @@ class DesignSource:
 
     @cached_property
     def stored(self) -> DesignRecord[Any]:
-        """The record in the folder, whose files are checked. Raises DesignError."""
+        """Record in the folder, after its files were checked. Raises DesignError if they are missing or changed."""
         return load(self.folder)
 
     @property
     def record(self) -> DesignRecord[Any]:
-        """The record of the design. Raises DesignError, if the design is a path."""
+        """Record of the design. Raises DesignError if it is read from a folder and damaged."""
         return self.stored if self.built is None else self.built.design
 
     @property
@@ -97,14 +107,14 @@ class DesignSource:
 
     @cached_property
     def formatted(self) -> FormattedGraph:
-        """The graph of a pipeline and its formats. Raises DesignError: another version wrote the design."""
+        """Graph of a pipeline with its number formats. Raises DesignError if another version wrote the design."""
         if self.built is not None:
             return self.built.formatted
         return formatted_of(self.stored, self.folder, graph_of)
 
     @cached_property
     def functions(self) -> tuple[Formatted, ...]:
-        """The graphs or loops of a program's functions. Raises DesignError: another version wrote the program."""
+        """Graphs or loops of a program's functions. Raises DesignError if another version wrote the program."""
         from dynagate.hw.rebuild import rebuild
 
         built = rebuild(self.folder, record=self.stored) if self.built is None else self.built

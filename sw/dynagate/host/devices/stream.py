@@ -114,7 +114,12 @@ class StreamDevice(Executor):
         return self._used[-1]
 
     def free(self, under_way: StreamedBatch, slot: _Slot) -> None:
-        """The batch has left its slot."""
+        """Release the memory of a batch that is done.
+
+        Args:
+            under_way: The batch.
+            slot: Its memory.
+        """
         self._used.remove(under_way)
         self._free.append(slot)
         self.transfer = self.driver.transfer
@@ -124,7 +129,14 @@ class StreamDevice(Executor):
 
 
 def stream_device(session: DatapathSession | ShellSession) -> Executor:
-    """Return the device of a session: of its function, or of each of its functions."""
+    """Return the device of a session, with each of its functions by name if there are several.
+
+    Args:
+        session: The session.
+
+    Returns:
+        The device.
+    """
     design = session.design
     with closed_on_failure(session.link):
         if not design.functions:

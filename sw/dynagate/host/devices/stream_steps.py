@@ -25,18 +25,38 @@ def shown(steps: npt.NDArray[np.int64], every: int, longest: int) -> npt.NDArray
 
 
 def empty_outputs(device: Executor, batch: int, steps: int) -> Arrays:
-    """Return zeros for the outputs of a device that keeps states."""
+    """Return zeros for the outputs of a device that keeps states.
+
+    Args:
+        device: The device.
+        batch: Number of trajectories.
+        steps: Number of steps.
+
+    Returns:
+        Arrays (batch, steps, *shape) by name.
+    """
     return {port.name: np.zeros((batch, steps, *port.shape), device.dtype) for port in device.outputs}
 
 
 def stream_ranges(design: DesignRecord) -> dict[str, list[EntryRange]]:
-    """Return the ranges of the inputs of a design whose streams have the inputs of one step."""
+    """Return the values that the inputs of a design may have, if its streams carry the inputs of one step.
+
+    Args:
+        design: Record of the design.
+
+    Returns:
+        For each input a range for each of its entries.
+    """
     fields = [EntryRange(field.range, field.format.step) for field in design.input.fields]
     return {port.name: [fields[k] for k in port.fields] for port in design.input.ports}
 
 
 class StreamSteps(Executor):
-    """A rollout design whose steps a driver streams. design: with its ring."""
+    """A rollout design whose steps a driver streams.
+
+    Args:
+        design: Record of the design, with its ring.
+    """
 
     exclusive = True
 

@@ -30,10 +30,12 @@ FULL_RING = 20
 
 
 class BodySection(ABC):
-    """Section of a report: what the body of a design consists of. Its methods are what differs between bodies."""
+    """Base class of the sections that describe the body of a design. Its methods are where reports of bodies differ."""
 
     built: Design[Any]
+    """The built design."""
     rules: Sequence[Rule] = ()
+    """Rules of the section: an empty sequence."""
 
     @property
     @abstractmethod
@@ -52,16 +54,26 @@ class BodySection(ABC):
 
     @abstractmethod
     def pace_of_functions(self, measured: FunctionMeasurement) -> Section:
-        """Return the cycles that the functions took."""
+        """Return the section on the cycles that the functions took.
+
+        Args:
+            measured: What was measured.
+
+        Returns:
+            The section.
+        """
 
     @abstractmethod
     def pace_of_motion(self, chip: Executor, starts: Mapping[str, Array], progress: Progress) -> Section:
-        """Return the cycles that the trajectories took which the chip has just computed.
+        """Return the section on the cycles of the trajectories that the chip has just computed.
 
         Args:
             chip: The open design.
             starts: Inputs of the trajectories, for more runs.
             progress: Function that receives a line of text before each slow stage.
+
+        Returns:
+            The section.
         """
 
 
@@ -181,6 +193,13 @@ class ProgramSection(BodySection):
 
 
 def body_of(built: Design[Any]) -> BodySection:
-    """Return the section of a built design."""
+    """Return the section on the body of a design.
+
+    Args:
+        built: The built design.
+
+    Returns:
+        The section.
+    """
     section: BodySection = body_row(built.design.body.kind).section()(built)
     return section

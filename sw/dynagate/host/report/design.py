@@ -64,6 +64,9 @@ def report_design(
         checks: How much is checked.
         progress: Function that receives a line of text before each slow stage.
 
+    Returns:
+        The report.
+
     Raises:
         ArgumentError: As `dynagate.build` and `dynagate.open`.
     """
@@ -129,6 +132,9 @@ def report_solver(
         samples_per_run: Number of samples in lanes, for a solver that has samples.
         checks: How many problems are solved.
         progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The report.
 
     Raises:
         ArgumentError: As `build_solver` and `dynagate.open`.

@@ -44,6 +44,7 @@ class OutputErrors:
     """
 
     name: str
+    """Name of the output."""
     exact: bool
     """Whether every integer equals the executor's. For a certificate, also whether q̈'s error is never larger."""
     errors: Mapping[Kind, Array]
@@ -53,7 +54,7 @@ class OutputErrors:
     allowed: float
     """Error that a share `quantile` of the uniform states may have."""
     quantile: float = 1.0
-    """Share of the uniform states that must keep the allowed error."""
+    """Share of the uniform states that must keep `allowed`, 0 to 1."""
 
     @property
     def at_quantile(self) -> float:
@@ -106,6 +107,7 @@ class CheckedFunction:
     """States of one function that a design computed, compared with the integers and with float64."""
 
     name: str
+    """Name of the function."""
     states: Mapping[Kind, int]
     """Number of states of each kind."""
     overflows: Mapping[Kind, int]
@@ -115,6 +117,7 @@ class CheckedFunction:
     cycles_per_sample: float
     """Cycles from a result to the next, measured."""
     blocks: tuple[OutputErrors, ...]
+    """Errors of each output."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,7 @@ class FunctionMeasurement:
     """Section of a report: rate, overflows and errors of the functions of a design."""
 
     functions: tuple[CheckedFunction, ...]
+    """Measurements of each function."""
 
     @property
     def blocks(self) -> list[OutputErrors]:
@@ -188,7 +192,14 @@ def _total(counts: Iterable[Mapping[Kind, int]]) -> Counter[Kind]:
 
 
 def counts_of(states: int) -> dict[Kind, int]:
-    """Return how many states of each kind are streamed: a quarter as many at the limits and as many near rest."""
+    """Return how many states of each kind are streamed: a quarter as many at the limits and as many near rest.
+
+    Args:
+        states: Number of uniform states.
+
+    Returns:
+        Number of states of each kind.
+    """
     return {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
 
 
@@ -212,6 +223,9 @@ def measure_functions(
         seed: Seed of the states.
         goal: The accuracy that the design was built for.
         progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The section of the report.
     """
     checked = []
     for subject in subjects:

@@ -34,14 +34,24 @@ Exact = Callable[[Mapping[str, Array]], tuple[Array, Array]]
 
 
 class Steps(NamedTuple):
-    """Results of trajectories. values: (batch, steps, *shape) by name. flagged: which overflowed, (batch, steps)."""
+    """Results of the steps of trajectories."""
 
     values: dict[str, Array]
+    """Arrays (batch, steps, *shape) by name."""
     flagged: Array
+    """Which steps overflowed, (batch, steps)."""
 
 
 def run_steps(device: Executor, arrays: Mapping[str, Array]) -> Steps:
-    """Compute the steps of trajectories on a device."""
+    """Compute the steps of trajectories on a device.
+
+    Args:
+        device: The device.
+        arrays: Inputs of the trajectories by name.
+
+    Returns:
+        The results.
+    """
     batch, steps = arrays["tau"].shape[:2]
     values = empty_outputs(device, batch, steps)
     inputs = {**arrays, STEPS: np.full(batch, steps), EVERY: np.asarray(1)}
@@ -61,7 +71,7 @@ class MotionMeasurement:
     drift: npt.NDArray[np.float64]
     """Distance of the last state from float64's over the length of the way there, of each other trajectory."""
     exact: bool
-    """Whether every integer and flag is the integer executor's."""
+    """Whether every integer equals the executor's."""
 
     @property
     def rules(self) -> list[Rule]:
@@ -99,10 +109,19 @@ class SolvedSteps:
     tolerance: float
     """Residual below which a step has converged."""
     rules: Sequence[Rule] = ()
+    """Rules of the section: an empty sequence."""
 
     @classmethod
     def of(cls, simulated: Steps, tolerance: float) -> SolvedSteps:
-        """Return the section of results of a design whose steps solve equations."""
+        """Return the section of results of a design whose steps solve equations.
+
+        Args:
+            simulated: The results.
+            tolerance: Residual below which a step has converged.
+
+        Returns:
+            The section.
+        """
         good = ~simulated.flagged
         iterations = simulated.values[extra("iterations")][good]
         failures = np.diff(simulated.values[FAILURES], axis=1, prepend=0.0)[good]
@@ -119,20 +138,30 @@ class SolvedSteps:
 
 
 def step_text(options: Mapping[str, Any]) -> str:
-    """Return the integrator and the time step of a design's options."""
+    """Return the text on the integrator and the time step of a design.
+
+    Args:
+        options: Options of the design.
+
+    Returns:
+        The text.
+    """
     integrator = options.get("integrator", "semi_implicit_euler")
     dt = options.get("dt", 1e-3)
     return f"{integrator}, {'at most ' if 'variable_dt' in options else ''}{dt:g} s a step"
 
 
 def start_inputs(built: Design[Any], states: int, steps: int, seed: int) -> dict[Kind, dict[str, Array]]:
-    """Return start states of each kind, with torques and time steps that stay as they are.
+    """Return start states of each kind, with torques and time steps that stay constant.
 
     Args:
         built: The design.
         states: Number of trajectories, a third of each kind.
         steps: Number of steps of each trajectory.
         seed: Seed of the states.
+
+    Returns:
+        For each kind the inputs of the trajectories by name.
     """
     region, count, starts = built.region, max(states // len(KINDS), 1), {}
     for kind in KINDS:
@@ -147,13 +176,27 @@ def start_inputs(built: Design[Any], states: int, steps: int, seed: int) -> dict
 
 
 def joined(starts: Mapping[Kind, Mapping[str, Array]]) -> dict[str, Array]:
-    """Return the inputs of trajectories of all kinds in one batch."""
+    """Return the inputs of trajectories of all kinds in one batch.
+
+    Args:
+        starts: Inputs by the kind of state that trajectories start from.
+
+    Returns:
+        Inputs by name.
+    """
     samples = list(starts.values())
     return {name: np.concatenate([sample[name] for sample in samples]) for name in samples[0]}
 
 
 def exact_steps(built: Design[Any]) -> Exact:
-    """Return the steps of a design in float64, by its graph or, if its steps solve equations, by its integrator."""
+    """Return the steps of a design in float64, by its graph or, if its steps solve equations, by its integrator.
+
+    Args:
+        built: The design.
+
+    Returns:
+        Function of the inputs of trajectories that returns q and q̇ of each step.
+    """
     if (formatted := built.formatted.as_graph) is not None:
         return _steps_of(formatted.graph)
     motion = ChipMotion.of(built.robot, AlgorithmOptions.of_record(built.design.options), None)
@@ -188,6 +231,9 @@ def compared_motion(
         integers: The device "fixed" of the design.
         starts: Inputs of the trajectories by the kind of state that they start from.
         simulated: What the chip computed from these inputs, joined in this order.
+
+    Returns:
+        The section of the report.
     """
     arrays = joined(starts)
     expected = run_steps(integers, arrays)

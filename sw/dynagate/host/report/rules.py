@@ -11,14 +11,18 @@ BUG = "report this as a bug: the hardware does not do what its design says"
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of a report. what: what was measured. value, limit: as texts with their units. helps: what the user can do
-    if the rule does not hold."""
+    """A rule of a report, which holds or does not."""
 
     what: str
+    """Name of the measured quantity."""
     value: str
+    """Measured value with its unit."""
     limit: str
+    """Limit with its unit."""
     holds: bool
+    """Whether the value is within the limit."""
     helps: str
+    """Advice for the user if the rule does not hold."""
 
     @property
     def text(self) -> str:
@@ -26,12 +30,31 @@ class Rule:
 
 
 def most(what: str, value: float, limit: float, helps: str, form: str = "{:.3g}") -> Rule:
-    """Return the rule that a number is at most a limit. A NaN fails."""
+    """Return the rule that a number is at most a limit. A NaN fails.
+
+    Args:
+        what: What was measured.
+        value: Measured value.
+        limit: Limit.
+        helps: What the user can do if the rule does not hold.
+        form: Format of both numbers, with their unit.
+
+    Returns:
+        The rule.
+    """
     return Rule(what, form.format(value), f"at most {form.format(limit)}", bool(value <= limit), helps)
 
 
 def equal(what: str, exact: bool) -> Rule:
-    """Return the rule that the simulated hardware computes the integers of the executor."""
+    """Return the rule that the simulated hardware computes the integers of the executor.
+
+    Args:
+        what: What was compared.
+        exact: Whether all integers are equal.
+
+    Returns:
+        The rule.
+    """
     return Rule(what, "equal" if exact else "not equal", "equal", exact, BUG)
 
 
@@ -53,5 +76,12 @@ def verdict(rules: Sequence[Rule]) -> str:
 
 
 def passed(rules: Iterable[Rule]) -> bool:
-    """Return whether all rules hold."""
+    """Return whether all rules hold.
+
+    Args:
+        rules: The rules.
+
+    Returns:
+        True if they do.
+    """
     return all(rule.holds for rule in rules)

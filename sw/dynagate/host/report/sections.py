@@ -12,7 +12,7 @@ Kind = TypeVar("Kind")
 
 
 class Section(Protocol):
-    """A part of a report: what was counted or measured, and the rules that it has to keep."""
+    """Interface of a section of a report: lines on what was counted or measured, and rules on it."""
 
     @property
     def lines(self) -> Sequence[str]:
@@ -28,12 +28,14 @@ class TextSection:
     """A section of lines without rules."""
 
     lines: Sequence[str]
+    """Lines of text."""
     rules: Sequence[Rule] = ()
+    """Rules of the section: an empty sequence."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """A section on cycles: those measured, and the cycles that the schedule states."""
+    """A section on cycles: the measured ones, and those that the schedule states."""
 
     what: str
     """Name of the rate, such as "cycles per result"."""
@@ -42,6 +44,7 @@ class Pace:
     limit: float
     """Cycles of the schedule."""
     lines: Sequence[str] = ()
+    """More lines of text."""
 
     @property
     def rules(self) -> list[Rule]:
@@ -59,7 +62,14 @@ class Report:
     """Sections in the order in which they are printed."""
 
     def section(self, kind: type[Kind]) -> Kind:
-        """Return the section of a class, such as `FunctionMeasurement`. The report must have one."""
+        """Return the section of one class. The report must have one.
+
+        Args:
+            kind: The class, such as `FunctionMeasurement`.
+
+        Returns:
+            The section.
+        """
         return next(section for section in self.sections if isinstance(section, kind))
 
     @property
@@ -79,5 +89,12 @@ class Report:
 
 
 def labeled(rows: Mapping[str, str]) -> list[str]:
-    """Return lines of a report: a label each, and a text that begins in the same column on every line."""
+    """Return lines of a report, each with a label and a text. All texts begin in the same column.
+
+    Args:
+        rows: Texts by label.
+
+    Returns:
+        The lines.
+    """
     return [f"  {label:<16}{text}" for label, text in rows.items()]

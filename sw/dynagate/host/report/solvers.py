@@ -47,18 +47,37 @@ ITERATIONS = "iterations"
 
 @dataclass(frozen=True)
 class Reaching:
-    """A solver that brings a robot to a goal. region: of the robot. compared: the result that is compared with float64
-    besides the cost. against: all values of a call in float64 -> what its error is relative to, (batch,)."""
+    """A solver that brings a robot to a goal."""
 
     solver: ChipSolver
+    """The solver as a program."""
     region: Region
+    """Operating region of the robot."""
     compared: str
+    """Result that is compared with float64 besides the cost."""
     against: Callable[[Mapping[str, Array]], Array]
+    """Function that returns what the error of this result is relative to, (batch,), from all values of a call in
+    float64.
+    """
 
     @classmethod
     def of(cls, function: str, region: Region, knots: int, step: StepOptions, samples: int) -> Reaching:
-        """function: "ilqr", whose gains of the first knot are compared, or "mppi", with this many samples, whose
-        torques of it are. Raises ValueError: as `of` of the solver."""
+        """Return a solver that brings a robot to goals.
+
+        Args:
+            function: "ilqr", whose gains of the first knot are compared, or "mppi", whose torques of the first knot
+                are.
+            region: Operating region of the robot.
+            knots: Number of torques of the horizon.
+            step: Options of a step.
+            samples: Number of samples of "mppi".
+
+        Returns:
+            The solver.
+
+        Raises:
+            ArgumentError: The solver refuses an option.
+        """
         robot, cost = region.robot, Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
         if function == ILQR:
             options = IlqrOptions(knots, step, MOST, TOLERANCE, *REGULARIZATION, bounds_of(robot, None))
@@ -71,13 +90,29 @@ class Reaching:
         return cls(sampler, region, "tau", lambda exact: np.abs(exact["tau"]).max(axis=1))
 
     def error(self, got: Mapping[str, Array], exact: Mapping[str, Array]) -> Array:
-        """Return the relative error of the compared result of each problem, (batch,)."""
+        """Return the relative error of the compared result.
+
+        Args:
+            got: Results of the chip by name.
+            exact: Results in float64 by name.
+
+        Returns:
+            The error of each problem, (batch,).
+        """
         difference = np.abs(got[self.compared] - exact[self.compared])
         return np.asarray(difference.reshape(len(difference), -1).max(axis=1) / self.against(exact))
 
     def problems(self, batch: int, seed: int) -> dict[str, Array]:
-        """Starts, goals and guesses of torques, which hold the robot where it is, (batch, ·); and of noise the seed and
-        the draws. A third of the problems begins at rest."""
+        """Return problems, of which a third begins at rest.
+
+        Args:
+            batch: Number of problems.
+            seed: Seed of the problems.
+
+        Returns:
+            Start states, goals and guesses of torques, which hold the robot in its start, (batch, ·); for "mppi" also
+            the seed and the number of the draw.
+        """
         drawn = _drawn(self.region, batch, seed)
         zero = 0.0 * drawn["qd"]
         holding = evaluate(trace(self.region.robot, "inverse_dynamics"), {"q": drawn["q"], "qd": zero, "qdd": zero})
@@ -115,6 +150,7 @@ class SolverPace:
     converged: tuple[int, int] = (0, 0)
     """Number of problems that converged, on the chip and in float64."""
     rules: Sequence[Rule] = ()
+    """Rules of the section: an empty sequence."""
 
     @property
     def lines(self) -> list[str]:
@@ -153,7 +189,7 @@ class SolverMeasurement:
     cost: Array
     """Relative error of each problem's cost."""
     error: Array
-    """Relative error of each problem's gains or torques."""
+    """Relative error of the compared result of each problem."""
 
     @property
     def near(self) -> int:
@@ -162,7 +198,7 @@ class SolverMeasurement:
 
     @property
     def rules(self) -> list[Rule]:
-        """Return the rules: the integers are equal, and a share FEW of the problems and more are near float64."""
+        """Return the rules: the integers are equal, and all but a share FEW of the problems are close to float64."""
         count = len(self.cost)
         return [
             equal("the comparison of the core with its integers", self.exact),
@@ -200,6 +236,9 @@ def measure_solver(
         states: Number of problems.
         seed: Seed of the problems.
         progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The sections on cycles and on errors.
     """
     progress("solving them in float64")
     (cold, exact), (warm, _) = calls_of(reaching.solver, reaching.problems(states, seed), 2)
