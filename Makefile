@@ -81,7 +81,7 @@ docs: $(VENV)/docs.stamp  ## Build the documentation site in build/site, without
 	@echo build/site/index.html
 
 LINT = $(BIN)/ruff check $(SOURCES) && $(BIN)/ruff format --check $(SOURCES) \
-	&& $(BIN)/lint-imports && $(BIN)/mypy -p dynagate && $(BIN)/python docs/lint_pages.py
+	&& $(BIN)/lint-imports && $(BIN)/mypy -p dynagate && $(BIN)/python docs/lint_pages.py && $(BIN)/python docs/lint_names.py
 lint: $(VENV)/test.stamp  ## Check style, imports, types and the language of pages
 	$(LINT)
 

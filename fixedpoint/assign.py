@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_kind, is_finite, is_number, is_whole, shown, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
-from dynagate.base.largest import MAX_STATES
+from dynagate.base.upper_limits import MAX_STATES
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.format import Arithmetic, Format, FormattedIntegers
 from dynagate.fixedpoint.formatted import FormattedGraph
@@ -20,7 +20,7 @@ from dynagate.fixedpoint.ranges.headroom import most_fractions
 from dynagate.fixedpoint.ranges.proved import ProvedRanges, proved_ranges
 from dynagate.fixedpoint.ranges.sampled import InputBounds, Ranges, input_bounds, sampled_ranges
 from dynagate.graph import OPS, Graph
-from dynagate.graph.late import late_terms_last
+from dynagate.graph.critical_path import late_terms_last
 from dynagate.graph.ops import PRODUCTS, TRIG
 from dynagate.graph.region import Kind, Region
 
@@ -104,7 +104,7 @@ def assign(
         numbers: Type that streams round each port to, by name; proved ranges include this rounding.
 
     Returns:
-        The graph with late terms last (`graph.late`), and its formats.
+        The graph with late terms last (`graph.critical_path`), and its formats.
 
     Raises:
         ArgumentError: Trajectories lack an input, or are given with proved ranges.

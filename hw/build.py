@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dynagate.base import storage, untrusted
-from dynagate.base.changed import of_call
+from dynagate.base.changed_options import of_call
 from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, quiet, showing

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dynagate.base import storage
-from dynagate.base.elsewhere import answering, uncallable
 from dynagate.base.errors import ArgumentTypeError, Error
 from dynagate.base.explained import explained
+from dynagate.base.foreign_names import answering, uncallable
 from dynagate.base.progress import Progress
 from dynagate.design.design import DesignError, DesignRecord
 from dynagate.design.files import FILE, is_whole, load, text_of, with_files

@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.dynamics.configuration import integrate
-from dynagate.graph.truth import STEP
+from dynagate.graph.reference_gradient import STEP
 from dynagate.robot import Constraint, Frame, Joint, Link
 
 from tests.oracle import pinocchio_of

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from dynagate import Robot, integrate, neutral
 from dynagate.dynamics import Tree
-from dynagate.forces import CompliantContact, Damping, Force, Friction, Now, Plane, Point, Servo
+from dynagate.forces import CompliantContact, Damping, Force, ForceContext, Friction, Plane, Point, Servo
 from dynagate.robot import Joint, Link
 
 TRUNK = ((0.02, 0.0, 0.0), (0.0, 0.03, 0.0), (0.0, 0.0, 0.04))
@@ -63,7 +63,7 @@ def logarithm(rotation: np.ndarray, shift: np.ndarray) -> np.ndarray:
 def action(of: Robot, q0: np.ndarray, q1: np.ndarray, dt: float) -> float:
     """L_d of Equation 9 from the poses of the links at both ends."""
     tree, total = Tree(of).unreduced, 0.0
-    ends = [Now(of, q.tolist(), [0.0] * of.nv, dt).poses for q in (q0, q1)]
+    ends = [ForceContext(of, q.tolist(), [0.0] * of.nv, dt).poses for q in (q0, q1)]
     for inertia, (r0, p0), (r1, p1) in zip(tree.inertias, *ends, strict=True):
         r0, p0, r1, p1 = (np.array(x, dtype=float) for x in (r0, p0, r1, p1))
         first, second = (np.array(x, dtype=float) for x in (inertia.first, inertia.second))

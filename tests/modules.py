@@ -31,7 +31,7 @@ def imports(path: Path, known: set[str]) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            # `from dynagate.graph import truth` imports the module dynagate.graph.truth
+            # `from dynagate.graph import reference_gradient` imports the module dynagate.graph.reference_gradient
             full = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
             names |= {name if name in known else node.module for name in full.values()}
     return {name for name in names if name.split(".")[0] == "dynagate"}

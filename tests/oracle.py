@@ -11,7 +11,7 @@ from dynagate import Robot, evaluate, trace
 from dynagate.dynamics import FUNCTIONS, FunctionRow
 from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.steps.step import DEFAULT_STEP
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 
 from tests import tolerances
 from tests.samples import State, inputs_of, states

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from dynagate import Robot, Rollout, evaluate, integrate, neutral
-from dynagate.graph.truth import STEP
+from dynagate.graph.reference_gradient import STEP
 from dynagate.integrators.step import step_graph
 
 STEPS, DT = 5, 0.01

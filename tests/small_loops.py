@@ -12,7 +12,7 @@ from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import ITERATIONS, Count, Loop, Until
 from dynagate.graph.recorder import Recording
-from dynagate.graph.truth import STEP
+from dynagate.graph.reference_gradient import STEP
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import step_graph
 

@@ -14,7 +14,7 @@ import crocoddyl
 import numpy as np
 import pinocchio
 from dynagate import robots
-from dynagate.mpc.actions import ActionModel, Step, TerminalModel
+from dynagate.mpc.actions import ActionModel, StepDerivatives, TerminalModel
 
 KNOTS, DT = 50, 0.02
 robot = sys.argv[1] if __name__ == "__main__" and len(sys.argv) > 1 else "two_joint_arm"
@@ -35,7 +35,7 @@ def in_its_order(x: np.ndarray) -> np.ndarray:
 
 
 def ours() -> crocoddyl.ShootingProblem:
-    step = Step(arm, DT)
+    step = StepDerivatives(arm, DT)
     running = ActionModel(step, target, DT * weights, DT * 1e-2 * np.ones(n))
     return crocoddyl.ShootingProblem(start, [running] * KNOTS, TerminalModel(step, target, 100.0 * weights))
 

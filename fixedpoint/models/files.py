@@ -20,7 +20,7 @@ from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.models.loops import FormattedLoop, formatted_loop
 from dynagate.graph import Graph
 from dynagate.graph.blocks import Blocks
-from dynagate.graph.late import late_terms_last
+from dynagate.graph.critical_path import late_terms_last
 from dynagate.graph.ops import OPS, TRIG
 
 FORMATS = "formats.json"

@@ -25,9 +25,9 @@ from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.models.evaluate import EXACT, evaluate_integers
 from dynagate.fixedpoint.ranges.sampled import InputBounds, sampled_ranges
 from dynagate.graph.blocks import Blocks
+from dynagate.graph.critical_path import late_terms_last
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, Port
-from dynagate.graph.late import late_terms_last
 from dynagate.graph.loop import Loop, Until, evaluate_iteration
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 

@@ -19,8 +19,8 @@ from dynagate.fixedpoint.models.evaluate import evaluate_integers, gather_output
 from dynagate.fixedpoint.models.loops import Observed
 from dynagate.fixedpoint.ranges.sampled import sampled_ranges
 from dynagate.graph import Graph
+from dynagate.graph.critical_path import late_terms_last
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.late import late_terms_last
 from dynagate.graph.loop import Loop, Until, evaluate_loop
 
 MOST = 4096

@@ -21,7 +21,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers
 from dynagate.fixedpoint.ranges.sampled import sampled_ranges
 from dynagate.forces import Force
-from dynagate.graph.late import late_terms_last
+from dynagate.graph.critical_path import late_terms_last
 from dynagate.graph.loop import Loop
 from dynagate.graph.region import Kind, Region
 from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan, evaluate_scan, scans_of

@@ -17,8 +17,8 @@ from dynagate.fixedpoint.wordlength.goal import Goal
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import part_graph, parts_of
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.graph.region import KINDS, Kind, Region, part_states
-from dynagate.graph.truth import relative_errors
 from scipy.special import bdtr, betaincinv
 
 OVERFLOWS: dict[Kind, float] = {"uniform": 1e-4, "limits": 1e-3, "rest": 1e-4}

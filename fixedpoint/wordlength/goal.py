@@ -17,7 +17,7 @@ from dynagate.base.arguments import (
 )
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.base.largest import MAX_STATES
+from dynagate.base.upper_limits import MAX_STATES
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph.ops import PRODUCTS
 from dynagate.graph.region import KINDS, Kind

@@ -36,8 +36,8 @@ from dynagate.fixedpoint.wordlength.narrow import Vertex
 from dynagate.fixedpoint.wordlength.noise import sensitivity, variance
 from dynagate.fixedpoint.wordlength.noise_budget import NoiseBudget
 from dynagate.graph import Graph
+from dynagate.graph.critical_path import late_terms_last
 from dynagate.graph.evaluate import evaluate, evaluate_nodes
-from dynagate.graph.late import late_terms_last
 from dynagate.graph.region import KINDS, Kind, Region
 
 SETTLING, REFINING = 6, 12
@@ -125,7 +125,7 @@ def optimize(
         number: Type that streams round results to, "float32", or None. Errors are those of the rounded results.
 
     Returns:
-        The graph with late terms last (`graph.late`), its formats, and their statement.
+        The graph with late terms last (`graph.critical_path`), its formats, and their statement.
 
     Raises:
         AccuracyError: The widest words do not meet the goal.

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from dynagate.base.elsewhere import spelled
 from dynagate.base.errors import Error, MissingExtraError, MissingNameError
-from dynagate.base.former import ANSWERS, NAMES
+from dynagate.base.foreign_names import spelled
+from dynagate.base.former_names import ANSWERS, NAMES
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import TABLE as FUNCTIONS
 from dynagate.dynamics.configuration import difference, integrate, neutral

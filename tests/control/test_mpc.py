@@ -19,7 +19,7 @@ from dynagate.mpc import reach as module
 from dynagate.mpc.experiment import REACHES, exact, experiment, table
 from dynagate.mpc.problem import Reach, solve
 from dynagate.mpc.reach import drawn, find
-from dynagate.mpc.receding import IlqrPlanner, Loop
+from dynagate.mpc.receding import ClosedLoop, IlqrPlanner
 
 ARM = robots.load("two_joint_arm")
 
@@ -199,13 +199,13 @@ def test_a_loop_with_implicit_damping_moves_the_robot_by_its_steps() -> None:
     reach = Reach((0.3, 0.7), (-0.2, 1.0), noise=0.1)
 
     def reached(damping: bool) -> float:
-        loop = Loop(arm, reach, 0.3, implicit_damping=damping)
+        loop = ClosedLoop(arm, reach, 0.3, implicit_damping=damping)
         return loop.run("iLQR", IlqrPlanner(loop, 0).planned)[0].end
 
     assert reached(False) == np.inf
     assert reached(True) < 0.25
 
-    loop, dt, tau = Loop(arm, reach, 0.3, implicit_damping=True), 0.02, np.array([1.0, -2.0])
+    loop, dt, tau = ClosedLoop(arm, reach, 0.3, implicit_damping=True), 0.02, np.array([1.0, -2.0])
     x = np.array([0.3, 0.7, 0.5, -1.0])
     moved = loop.model.step(x, tau, dt)
     pull = evaluate(trace(arm, "inverse_dynamics"), {"q": x[None, :2], "qd": x[None, 2:], "qdd": np.zeros((1, 2))})

@@ -13,7 +13,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import robots
-from dynagate.mpc.actions import ActionModel, Step, TerminalModel
+from dynagate.mpc.actions import ActionModel, StepDerivatives, TerminalModel
 from dynagate.mpc.casadi import casadi_function
 from dynagate.mpc.state import State
 
@@ -38,7 +38,9 @@ def test_ipopt_reaches_as_with_casadis_own_expressions() -> None:
 @pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
 def test_derivatives_of_action_models(integrator: str) -> None:
     """Crocoddyl's own differences."""
-    model = ActionModel(Step(ARM, 0.02, integrator=integrator), np.ones(4), np.ones(4), np.ones(2), hold=[0.5, 0.1])
+    model = ActionModel(
+        StepDerivatives(ARM, 0.02, integrator=integrator), np.ones(4), np.ones(4), np.ones(2), hold=[0.5, 0.1]
+    )
     differences = crocoddyl.ActionModelNumDiff(model, True)
     data, others = model.createData(), differences.createData()
     x, u = np.array([0.1, 0.2, 0.3, 0.4]), np.array([1.0, -0.5])
@@ -89,7 +91,7 @@ def test_derivatives_of_states_with_quaternions(tmp_path: Path) -> None:
 def test_action_models_of_a_robot_on_its_foot(tmp_path: Path) -> None:
     """Derivatives on a floating base with a contact, and a solver that lets the body sink while the toe stays."""
     robot = on_a_foot(tmp_path)
-    step = Step(robot, 0.01, constrained=True)
+    step = StepDerivatives(robot, 0.01, constrained=True)
     assert step.nu == robot.nv - 6
     start = np.concatenate([dynagate.neutral(robot), np.zeros(robot.nv)])
     weights = np.ones(2 * robot.nv)
@@ -120,17 +122,21 @@ def test_action_models_of_a_robot_on_its_foot(tmp_path: Path) -> None:
 
 ONES = (np.ones(4), np.ones(4), np.ones(2))
 REFUSED: list[tuple[Any, type, str]] = [
-    (lambda: Step("hyq", 0.01, integrator="rk9"), ValueError, "integrator 'rk9'; expected one of"),
-    (lambda: Step(ARM, None), ValueError, "dt=None for a step; expected a constant time step"),  # type: ignore[arg-type]
-    (lambda: Step(ARM, 0.01, constrained=True), dynagate.RobotError, "has no contacts and no loops"),
-    (lambda: ActionModel(Step(ARM, 0.01), *ONES, active=[1.0]), ValueError, "active has shape (1,); expected (0,)"),
+    (lambda: StepDerivatives("hyq", 0.01, integrator="rk9"), ValueError, "integrator 'rk9'; expected one of"),
+    (lambda: StepDerivatives(ARM, None), ValueError, "dt=None for a step; expected a constant time step"),  # type: ignore[arg-type]
+    (lambda: StepDerivatives(ARM, 0.01, constrained=True), dynagate.RobotError, "has no contacts and no loops"),
+    (
+        lambda: ActionModel(StepDerivatives(ARM, 0.01), *ONES, active=[1.0]),
+        ValueError,
+        "active has shape (1,); expected (0,)",
+    ),
     (
         lambda: casadi_function(robots.load("hyq", floating_base=True), "link_positions"),
         dynagate.RobotError,
         "robot 'hyq' has quaternions",
     ),
     (
-        lambda: TerminalModel(Step(ARM, 0.01), np.zeros(2), np.ones(4)),
+        lambda: TerminalModel(StepDerivatives(ARM, 0.01), np.zeros(2), np.ones(4)),
         ValueError,
         "target has shape (2,); expected (4,)",
     ),

@@ -24,7 +24,7 @@ from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_integers
 from dynagate.forces import Friction
 from dynagate.graph.derivatives import jacobian
-from dynagate.graph.truth import STEP, relative_errors
+from dynagate.graph.reference_gradient import STEP, relative_errors
 from dynagate.host.results import Results
 from dynagate.robot import Constraint, Frame, Joint, Link, Mimic
 

@@ -10,8 +10,8 @@ import pytest
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.dynamics import FUNCTIONS, Tree
 from dynagate.dynamics.recursions.prefix import along
-from dynagate.graph import truth
-from dynagate.graph.truth import relative_errors
+from dynagate.graph import reference_gradient
+from dynagate.graph.reference_gradient import relative_errors
 
 from tests import tolerances
 from tests.oracle import GRADIENT_FRAMES, compare
@@ -152,7 +152,7 @@ def test_gradients_equal_the_complex_step(name: str) -> None:
     robot = robots.load(name)
     state = states(robot, 10, seed=8)
     inputs = inputs_of("forward_dynamics_gradient", state)
-    expected = truth.forward_dynamics_gradient(robot, inputs)
+    expected = reference_gradient.forward_dynamics_gradient(robot, inputs)
     for output, got in evaluate(trace(robot, "forward_dynamics_gradient"), inputs).items():
         assert relative_errors(got, expected[output]).max() <= tolerances.COMPLEX_STEP, output
 
@@ -183,7 +183,7 @@ def test_damping_adds_to_torque_and_to_its_gradient(tmp_path: Path) -> None:
     np.testing.assert_allclose(by_qd[0] - by_qd[1], np.broadcast_to(0.7 * np.eye(2), (4, 2, 2)), atol=1e-12)
     gradient = trace(damped, "forward_dynamics_gradient")
     inputs = inputs_of("forward_dynamics_gradient", state)
-    expected = truth.forward_dynamics_gradient(damped, inputs)
+    expected = reference_gradient.forward_dynamics_gradient(damped, inputs)
     for output, got in evaluate(gradient, inputs).items():
         assert relative_errors(got, expected[output]).max() <= tolerances.COMPLEX_STEP
 

@@ -18,7 +18,7 @@ from dynagate.control import Cost
 from dynagate.dynamics import FUNCTIONS, function
 from dynagate.forces import Damping, Friction, Stops
 from dynagate.forces.options import AlgorithmOptions, StepOptions
-from dynagate.graph.truth import STEP, forward_dynamics_gradient, relative_errors
+from dynagate.graph.reference_gradient import STEP, forward_dynamics_gradient, relative_errors
 from dynagate.host.report import Checks, report_design
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.step import step_graph

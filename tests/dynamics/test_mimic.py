@@ -17,7 +17,7 @@ from dynagate.design.files import load
 from dynagate.design.rebuilt import formatted_design, robot_of
 from dynagate.dynamics import FUNCTIONS, Argument, FunctionRow, Tree
 from dynagate.forces import Stops
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.robot import Mimic
 
 from tests import tolerances

@@ -21,7 +21,7 @@ from dynagate import FUNCTIONS, Robot, RobotError, evaluate, robots, trace
 from dynagate.dynamics.serial_chains.block_tridiagonal import odd_even_elimination
 from dynagate.dynamics.serial_chains.linear_recursion import linear_recursion
 from dynagate.dynamics.spatial import array
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.native.compile import CUDA, library
 from dynagate.robot.random_chain import random_chain
 from parallel.loops import ALGORITHMS, ForwardDynamics, Numbers, forward_dynamics

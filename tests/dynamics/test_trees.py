@@ -11,8 +11,8 @@ from dynagate import Region, Robot, RobotError, evaluate, robots, trace
 from dynagate.dynamics.configuration import integrate, neutral
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
-from dynagate.graph import truth
-from dynagate.graph.truth import relative_errors
+from dynagate.graph import reference_gradient
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.robot.kinds import KINDS
 from dynagate.robot.parts import Joint, Link
 from dynagate.robot.vectors import matrix3, vector3
@@ -123,7 +123,7 @@ def test_gradients_of_a_quaternion_joint_equal_the_complex_step(kind: str) -> No
     root = replace(robot.links[0], joint=replace(robot.links[0].joint, type=kind))
     robot = replace(robot, links=(root, *robot.links[1:]))
     inputs = inputs_of("forward_dynamics_gradient", states(robot, 4, seed=3))
-    expected = truth.forward_dynamics_gradient(robot, inputs)
+    expected = reference_gradient.forward_dynamics_gradient(robot, inputs)
     for output, got in evaluate(trace(robot, "forward_dynamics_gradient"), inputs).items():
         assert relative_errors(got, expected[output]).max() <= tolerances.COMPLEX_STEP, output
 

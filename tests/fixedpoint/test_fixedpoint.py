@@ -29,8 +29,8 @@ from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.operations import FIXED, Formula
 from dynagate.graph import OPS, GraphError
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.graph.region import LimitError
-from dynagate.graph.truth import relative_errors
 from fxpmath import Fxp
 
 from tests import tolerances

@@ -14,7 +14,7 @@ from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.fixedpoint.models.files import WIDEST, FormatsError, read_formats, write_formats
-from dynagate.graph.late import late_terms_last
+from dynagate.graph.critical_path import late_terms_last
 
 GRAPH = late_terms_last(trace(robots.load("two_joint_arm"), "forward_dynamics"))
 SINE = next(node.name for node in GRAPH.nodes if node.op == "sin")

@@ -17,7 +17,7 @@ from dynagate.fixedpoint.wordlength.confidence import state
 from dynagate.fixedpoint.wordlength.goal import DSP48E2, MULT18X18, Goal, dsp_blocks
 from dynagate.fixedpoint.wordlength.noise import predicted_errors
 from dynagate.fixedpoint.wordlength.optimize import AccuracyError, Optimized, optimize
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.hw.plan.plan import Plan, plan
 from dynagate.hw.units import latencies
 from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, to_float_latency

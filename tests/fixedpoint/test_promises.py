@@ -17,8 +17,8 @@ from dynagate.fixedpoint.wordlength.optimize import AccuracyError, _Search, opti
 from dynagate.fixedpoint.wordlength.sweep import measure
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Node, Port
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.graph.region import KINDS, REST
-from dynagate.graph.truth import relative_errors
 from dynagate.host.report import Checks, report_design
 from dynagate.host.report.bodies import DatapathSection
 from dynagate.hw.request import DesignRequest

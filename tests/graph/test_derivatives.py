@@ -13,7 +13,7 @@ from dynagate.dynamics.configuration import direction_matrix, integrate
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian, jvp, sweep_operations, vjp
 from dynagate.graph.recorder import Recording
-from dynagate.graph.truth import STEP, relative_errors
+from dynagate.graph.reference_gradient import STEP, relative_errors
 
 from tests import tolerances
 from tests.robots import floating

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dynagate import Region, evaluate, robots, trace
+from dynagate.graph.critical_path import late_terms_last
 from dynagate.graph.graph import Graph, Node, Port
-from dynagate.graph.late import late_terms_last
 from dynagate.graph.ops import OPS
 
 

@@ -25,14 +25,14 @@ from dynagate.dynamics.gradients.count_multiplications import Products
 from dynagate.dynamics.spatial import array, cos, exact_rotation, exp, noise, select, sin, sqrt
 from dynagate.forces import Force, Friction, Limits, Stops
 from dynagate.forces.options import StepOptions
-from dynagate.graph import Graph, GraphError, Node, field, identities, passes, same
+from dynagate.graph import Graph, GraphError, Node, equivalence, field, identities, passes
 from dynagate.graph.derivatives import jacobian, jvp, vjp
 from dynagate.graph.graph import GraphWarning, Port
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import BEYOND, OPS
 from dynagate.graph.rebuild import Raw
 from dynagate.graph.recorder import Recording
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import step_graph
@@ -187,7 +187,7 @@ def test_a_result_of_terms_that_cancel_is_not_refused() -> None:
         graph_of(lambda a, b: 1.0 / ((a * a + b) * (a * a + b) * 1e-20 + (sqrt(a * a) - a)))
 
 
-def compared(recorded: Callable[..., object], lowered: Callable[..., object]) -> same.OutputDifference | None:
+def compared(recorded: Callable[..., object], lowered: Callable[..., object]) -> equivalence.OutputDifference | None:
     """How the graph of one formula differs from the recording of another."""
     made = []
     for formula in (recorded, lowered):
@@ -200,7 +200,7 @@ def compared(recorded: Callable[..., object], lowered: Callable[..., object]) ->
         (name, value.shape, [(x.id, x.sign) if hasattr(x, "id") else x for x in value])
         for name, value in ({"x": recording.inputs["x"]} | outputs).items()
     ]
-    return same.difference(other.graph(values), Raw(trace.nodes, trace.names, trace.named), ports[:1], ports[1:])
+    return equivalence.difference(other.graph(values), Raw(trace.nodes, trace.names, trace.named), ports[:1], ports[1:])
 
 
 def test_a_difference_names_its_entry_and_both_values() -> None:
@@ -242,10 +242,10 @@ def test_the_largest_entry_is_that_of_its_own_output() -> None:
     x = recording.input("x", (4,))
     graph = recording.graph({"a": x[:1] * 2.0, "b": x[1:3] * 2.0, "c": x[3:] * 2.0})
     sizes = np.array([[1.0, 5.0], [2.0, 3.0], [4.0, 0.5], [3.0, 2.0]])
-    assert same._of_output(sizes, graph).tolist() == [[1.0, 5.0], [4.0, 3.0], [4.0, 3.0], [3.0, 2.0]]
+    assert equivalence._of_output(sizes, graph).tolist() == [[1.0, 5.0], [4.0, 3.0], [4.0, 3.0], [3.0, 2.0]]
 
 
-@pytest.mark.parametrize("name", sorted(same.ERRORS.keys() - {"input", "const", "select", "noise"}))
+@pytest.mark.parametrize("name", sorted(equivalence.ERRORS.keys() - {"input", "const", "select", "noise"}))
 def test_error_bounds_hold_and_are_close(name: str) -> None:
     """The result of operands within their errors is within its bound, and the bound is not far above."""
     op, random = OPS[name], np.random.default_rng(7)
@@ -262,17 +262,17 @@ def test_error_bounds_hold_and_are_close(name: str) -> None:
     for signs in np.ndindex(*(2,) * op.arity):
         ends = [value + (2 * s - 1) * error for value, s, error in zip(x, signs, errors, strict=True)]
         away = np.maximum(away, np.abs(op.real(*ends, *constants) - result))
-    bound = same.ERRORS[name](result, x, errors, constant)
+    bound = equivalence.ERRORS[name](result, x, errors, constant)
     assert (bound >= away * (1.0 - 1e-15)).all()
     if name in ("sin", "cos"):
         assert (bound <= np.maximum(errors[0], 0.0)).all()
-        assert same.ERRORS[name](result, x, [3.0], None).tolist() == 2.0
+        assert equivalence.ERRORS[name](result, x, [3.0], None).tolist() == 2.0
     else:
         small = relative.max(axis=0) < 0.25
         assert (bound[small] <= away[small] * (2.2 if name == "sqrt" else 1.0 + 1e-12)).all()
-    nothing = same.ERRORS[name](result, x, [0.0 * e for e in errors], constant)
+    nothing = equivalence.ERRORS[name](result, x, [0.0 * e for e in errors], constant)
     rounded = {"add_const": 0.7, "mul_const": 0.7 * np.abs(x[0])}.get(name, 0.0 * result)
-    assert nothing == pytest.approx(same.ROUNDING * rounded, rel=1e-9, abs=0.0)
+    assert nothing == pytest.approx(equivalence.ROUNDING * rounded, rel=1e-9, abs=0.0)
 
 
 def test_error_bounds_where_a_result_is_open() -> None:
@@ -282,7 +282,7 @@ def test_error_bounds_where_a_result_is_open() -> None:
         operands = [np.array(value, dtype=np.longdouble) for value in (*x,)]
         with np.errstate(all="ignore"):
             result = OPS[name].real(*operands, *([] if c is None else [np.longdouble(c)]))
-            return float(same.ERRORS[name](result, operands, [np.longdouble(error) for error in e], c))
+            return float(equivalence.ERRORS[name](result, operands, [np.longdouble(error) for error in e], c))
 
     for name in ("reciprocal", "sqrt"):
         assert bound(name, [0.0], [0.0]) == 0.0
@@ -297,10 +297,10 @@ def test_error_bounds_where_a_result_is_open() -> None:
     assert bound("select", [1e-3, 2.0, 5.0], [0.0, 0.1, 0.3]) == pytest.approx(0.1)
     assert bound("select", [0.1, 9.0, 5.0], [0.2, 0.4, 0.3]) == pytest.approx(4.4)
     assert bound("select", [-0.5, 0.1, 5.0], [0.2, 0.6, 0.3]) == pytest.approx(0.3)
-    assert (bound("mul_const", [1.0], [2.0], 3.0) - 6.0) / same.ROUNDING == pytest.approx(9.0, rel=0.1)
+    assert (bound("mul_const", [1.0], [2.0], 3.0) - 6.0) / equivalence.ROUNDING == pytest.approx(9.0, rel=0.1)
     assert bound("noise", [1.2, 3.0, 4.4], [0.25, 0.1, 0.05]) == 0.0
     assert bound("noise", [1.2, 3.4, 4.4], [0.25, 0.2, 0.05]) == math.inf
-    assert bound("const", [], [], 0.5) == 0.5 * same.ROUNDING
+    assert bound("const", [], [], 0.5) == 0.5 * equivalence.ROUNDING
     assert bound("input", [], []) == 0.0
 
 
@@ -311,12 +311,14 @@ def test_probes_of_a_comparison() -> None:
         "y": Port("y", (1,), (3,), sizes=(1e3,)),
     }
     entries = [("x", (3,), [(0, 1), (1, 1), (2, 1)]), ("y", (1,), [(3, 1)])]
-    at = same._probes(entries, ports)
-    assert {k: values.shape for k, values in at.items()} == dict.fromkeys(range(4), (same.PROBES + same.NEAR_REST,))
+    at = equivalence._probes(entries, ports)
+    assert {k: values.shape for k, values in at.items()} == dict.fromkeys(
+        range(4), (equivalence.PROBES + equivalence.NEAR_REST,)
+    )
     assert np.hypot(at[1], at[2]) == pytest.approx(1.0)
     for k, size in ((0, 2.0), (3, 1e3)):
-        still, plain = np.abs(at[k][-same.NEAR_REST :]), np.abs(at[k][: same.PLAIN])
-        assert 0.0 < still.min() <= still.max() <= 2.5 * same.SMALL * size
+        still, plain = np.abs(at[k][-equivalence.NEAR_REST :]), np.abs(at[k][: equivalence.PLAIN])
+        assert 0.0 < still.min() <= still.max() <= 2.5 * equivalence.SMALL * size
         assert 10.0 * still.max() < plain.max() <= 2.5 * size
 
 

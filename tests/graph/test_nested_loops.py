@@ -33,7 +33,7 @@ from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler.loops import BLOCKS, loop_instructions
 from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.schedule import schedule
-from dynagate.native import abreast
+from dynagate.native import batch_lanes
 from dynagate.native.cuda_loop import CUDA
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import C, LoopKernel, emit_loop
@@ -396,7 +396,7 @@ def test_iterations_of_one_sample_in_lanes(
     iterations: int, dtype: type, backwards: bool, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fewer iterations than lanes, as many, and some that the last lanes have twice; beside samples in the lanes."""
-    monkeypatch.setattr(abreast, "WORTH", 0)
+    monkeypatch.setattr(batch_lanes, "WORTH", 0)
     loop, random = falling(iterations, backwards), np.random.default_rng(0)
     inputs = {
         "u": random.normal(size=(33, iterations, 5)),
@@ -417,13 +417,13 @@ def test_iterations_of_one_sample_in_lanes(
 
 
 def test_only_graphs_that_carry_nothing_are_abreast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(abreast, "WORTH", 0)
+    monkeypatch.setattr(batch_lanes, "WORTH", 0)
     (sweep,) = falling(9, backwards=True).steps
     assert isinstance(sweep, Loop)
-    assert [graph.name for graph in abreast.first_graphs(sweep)] == ["one", "two"]
-    assert [port.name for port in abreast.handed_on(sweep, sweep.steps[:2])] == ["s", "b"]  # the lanes keep a
-    assert abreast.first_graphs(exchanged()) == ()
+    assert [graph.name for graph in batch_lanes.first_graphs(sweep)] == ["one", "two"]
+    assert [port.name for port in batch_lanes.handed_on(sweep, sweep.steps[:2])] == ["s", "b"]  # the lanes keep a
+    assert batch_lanes.first_graphs(exchanged()) == ()
     monkeypatch.undo()
     moving = descent(9).steps[3]
     assert isinstance(moving, Loop)
-    assert abreast.first_graphs(moving) == ()  # more to move than to compute
+    assert batch_lanes.first_graphs(moving) == ()  # more to move than to compute

@@ -25,7 +25,7 @@ from dynagate.fixedpoint.ranges.sampled import sampled_ranges
 from dynagate.fixedpoint.wordlength.goal import Goal
 from dynagate.graph import Graph
 from dynagate.graph.ops import FUSED, OPS, table
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.hw.plan.plan import demand
 from dynagate.hw.plan.schedule import ScheduleError
 from dynagate.hw.processor.checker.replay import replay

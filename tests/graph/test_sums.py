@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from dynagate import evaluate, robots, trace
 from dynagate.graph import Graph
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.native.expressions import NATIVE
-from dynagate.native.program import program
+from dynagate.native.register_allocation import program
 from dynagate.native.sums import chained, fusable
 
 from tests import tolerances

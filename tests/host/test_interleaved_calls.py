@@ -8,7 +8,7 @@ import random
 import dynagate
 import numpy as np
 from dynagate import Region, evaluate, robots, trace
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.host import Results
 
 from tests import tolerances

@@ -242,7 +242,7 @@ def formats_files(folder: Path) -> Draw:
     from dynagate.fixedpoint.assign import assign
     from dynagate.fixedpoint.models.evaluate import evaluate
     from dynagate.fixedpoint.models.files import read_formats, write_formats
-    from dynagate.graph.late import late_terms_last
+    from dynagate.graph.critical_path import late_terms_last
 
     arm = robots.load("two_joint_arm")
     region, graph = Region.of(arm), late_terms_last(dynagate.trace(arm, "inverse_dynamics"))

@@ -287,7 +287,7 @@ def test_every_module_that_makes_a_core_counts_or_is_known_not_to_decide() -> No
         "dynagate.base.arguments",  # what is refused, and words of errors
         "dynagate.base.errors",
         "dynagate.base.explained",
-        "dynagate.base.largest",
+        "dynagate.base.upper_limits",
         "dynagate.design.design",  # what a register is
         "dynagate.design.source",
         "dynagate.design.verilog_list",  # names of files
@@ -308,8 +308,8 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.fixedpoint.models.files",  # what it reads is in design.json
         "dynagate.fixedpoint.wordlength.sampled_errors",  # numbers in a datasheet and in warnings
         "dynagate.hw.format_warnings",
-        "dynagate.base.changed",  # which options differ from their defaults
-        "dynagate.base.elsewhere",  # words of errors
+        "dynagate.base.changed_options",  # which options differ from their defaults
+        "dynagate.base.foreign_names",  # words of errors
         "dynagate.base.explained",  # words of errors
         "dynagate.base.option",  # options of commands
         "dynagate.base.notebook",  # tables in a notebook
@@ -339,14 +339,14 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.hw.bodies.program_datasheet",
         "dynagate.base.errors",
         "dynagate.base.caching",  # what is kept in memory
-        "dynagate.base.largest",  # what is refused
+        "dynagate.base.upper_limits",  # what is refused
         "dynagate.design.design",
         "dynagate.design.files",
         "dynagate.design.rebuilt",  # reads a record
         "dynagate.design.source",
         "dynagate.base.storage",
         "dynagate.hw.vectors.drawn",  # states for benches
-        "dynagate.graph.truth",  # relative errors alone
+        "dynagate.graph.reference_gradient",  # relative errors alone
         "dynagate.base.untrusted",
         "dynagate.robot",  # the names of robot.model
         "dynagate.robot.checked",

@@ -12,7 +12,7 @@ import pytest
 from dynagate import Goal, Region, Robot, evaluate, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.wordlength.confidence import block_floors
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.hw.rtl.axi import Axi
 from dynagate.robot import Joint, Link
 

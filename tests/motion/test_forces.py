@@ -23,11 +23,11 @@ from dynagate.forces import (
     Damping,
     Drag,
     Force,
+    ForceContext,
     ForceError,
     Forces,
     Friction,
     Limits,
-    Now,
     Plane,
     Point,
     Servo,
@@ -36,7 +36,7 @@ from dynagate.forces import (
     of_text,
 )
 from dynagate.forces.options import StepOptions
-from dynagate.graph.truth import STEP
+from dynagate.graph.reference_gradient import STEP
 from dynagate.integrators.design_graph import graph_of
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import step_graph
@@ -286,13 +286,13 @@ def test_a_force_of_ones_own() -> None:
 class Own(Force):
     """A force whose torque is whatever its function returns."""
 
-    of: Callable[[Now], Any]
+    of: Callable[[ForceContext], Any]
 
-    def torque(self, now: Now) -> Any:
+    def torque(self, now: ForceContext) -> Any:
         return self.of(now)
 
 
-WRONG_TORQUES: dict[str, tuple[Callable[[Now], Any], str]] = {
+WRONG_TORQUES: dict[str, tuple[Callable[[ForceContext], Any], str]] = {
     "a number": (lambda now: 1.0, r"has shape \(\); expected \(2,\)"),
     "one of two": (lambda now: np.array([1.0]), r"has shape \(1,\); expected \(2,\)"),
     "three": (lambda now: [0.0, 1.0, 2.0], r"has shape \(3,\); expected \(2,\)"),

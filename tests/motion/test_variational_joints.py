@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from dynagate import Robot, Rollout, evaluate, trace
 from dynagate.dynamics.configuration import difference, integrate
-from dynagate.forces import Now
+from dynagate.forces import ForceContext
 from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 
 from tests.jointed_bodies import action, forces_on, start, tumbler
@@ -54,7 +54,7 @@ def test_momenta_in_free_flight_stay() -> None:
     q = run(of, 40, dt).q
     kept = []
     for k in (1, 20, 40):
-        rotation = np.array(Now(of, q[k].tolist(), [0.0] * of.nv, dt).poses[0][0], dtype=float)
+        rotation = np.array(ForceContext(of, q[k].tolist(), [0.0] * of.nv, dt).poses[0][0], dtype=float)
         each = []
         for turn, push in np.eye(6).reshape(6, 2, 3):
             moved = np.zeros(of.nv)

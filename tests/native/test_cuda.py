@@ -12,8 +12,8 @@ from dynagate import Robot, evaluate, robots, trace
 from dynagate.forces import Friction
 from dynagate.graph import Graph
 from dynagate.graph.recorder import Recording
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.graph.region import Region
-from dynagate.graph.truth import relative_errors
 from dynagate.native import cuda
 from dynagate.native.cuda import emit_cuda
 from dynagate.native.sums import chained

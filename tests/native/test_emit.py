@@ -16,10 +16,10 @@ from click.testing import CliRunner
 from dynagate import evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.graph import Graph
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.native.emit import _windows, emit
-from dynagate.native.program import TRIG, KernelStep, program
-from dynagate.native.watched import watched
+from dynagate.native.nan_sentinels import watched
+from dynagate.native.register_allocation import TRIG, KernelStep, program
 
 from tests import tolerances
 from tests.expressions import traced

@@ -20,7 +20,7 @@ import pytest
 from dynagate import RigidContact, evaluate, robots, trace
 from dynagate.forces import Plane, Point
 from dynagate.graph import Graph
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.host import DeviceError, Results
 from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.native.arrays import new_arrays

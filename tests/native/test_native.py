@@ -24,7 +24,7 @@ from dynagate import Region, Robot, evaluate, robots, trace
 from dynagate.dynamics import FUNCTIONS
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.host import DeviceError, Results
 from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.integrators.methods import METHODS

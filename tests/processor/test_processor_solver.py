@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from dynagate import Policy, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
-from dynagate.control import Cost, last_knot
+from dynagate.control import Cost, terminal_unit
 from dynagate.control.chip import calls_of
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import CostGraphs, Input
-from dynagate.control.known import check_solved, stable_step
-from dynagate.control.last_knot import unit_of_last
+from dynagate.control.terminal_unit import unit_of_last
+from dynagate.control.training_problems import check_solved, stable_step
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopTrajectories, integers_of, values_of
@@ -338,7 +338,7 @@ def test_the_last_knot_takes_no_bits_of_the_others(alone: bool, monkeypatch: pyt
     """By a power of two, which float64 does not see; without it gains of light links are wrong."""
     robot, options = light_arm(), replace(ILQR, knots=8)
     known, given = ({**each, "goal": each["q"] + each["goal"]} for each in (unmoved(24, 0), unmoved(4, 1)))
-    monkeypatch.setattr(last_knot, "unit_of_last", lambda *_: 1.0)
+    monkeypatch.setattr(terminal_unit, "unit_of_last", lambda *_: 1.0)
     (_, expected), *_ = calls_of(ChipIlqr.of(robot, COST, options), given, 1)
     if not alone:
         monkeypatch.undo()

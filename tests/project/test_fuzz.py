@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dynagate.dynamics.configuration import normalized
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 
 from tests import tolerances
 from tests.fuzz import run

@@ -11,7 +11,7 @@ import pytest
 from dynagate import Region, Robot, RobotError
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.dynamics.configuration import integrate
-from dynagate.graph.truth import STEP
+from dynagate.graph.reference_gradient import STEP
 from dynagate.robot import Mimic
 
 from tests.constrained_robots import (

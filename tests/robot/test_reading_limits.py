@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from dynagate import Robot, RobotError, robots
 from dynagate.base.errors import ArgumentTypeError
-from dynagate.robot import apart
+from dynagate.robot import sandbox
 
 XACRO = '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">{}</robot>'
 NESTED = "".join(
@@ -39,7 +39,7 @@ def test_files_that_ask_for_too_much(case: str, tmp_path: Path, monkeypatch: pyt
     pytest.importorskip(module)
     path = tmp_path / "r.xml"
     path.write_text(text)
-    monkeypatch.setattr(apart, "SECONDS", 1)
+    monkeypatch.setattr(sandbox, "SECONDS", 1)
     with pytest.raises(RobotError, match=re.escape(message)) as caught:
         Robot.from_xacro(path) if module == "xacro" else Robot.from_mjcf(path)
     assert "\n" not in str(caught.value)
@@ -78,4 +78,4 @@ def test_another_readers_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "failing_reader.py").write_text("def fail():\n    raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(RobotError, match="a reader failed with status 3"):
-        apart.read_apart("a reader", import_module("failing_reader").fail)
+        sandbox.read_apart("a reader", import_module("failing_reader").fail)

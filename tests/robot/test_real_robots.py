@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio
 import pytest
 from dynagate import Robot, evaluate, trace
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 
 from tests import tolerances
 from tests.effort import at_most_calls

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dynagate import Region, Robot, RobotError, RobotWarning, evaluate, robots, trace
 from dynagate.dynamics import FUNCTIONS, Tree
-from dynagate.graph.truth import relative_errors
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.robot.vectors import matrix3, vector3
 
 from tests import tolerances

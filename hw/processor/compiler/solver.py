@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.control.chip import ChipSolver, calls_of
-from dynagate.control.known import check_solved
+from dynagate.control.training_problems import check_solved
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.models.loops import FormattedLoop, assign_loop
 from dynagate.fixedpoint.models.observed_loops import AcceptedInputs, Unlimited

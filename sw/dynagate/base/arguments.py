@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError, Error
-from dynagate.base.largest import MAX_EXPONENT
 from dynagate.base.nearest import nearest
+from dynagate.base.upper_limits import MAX_EXPONENT
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs  # in `typing` from Python 3.13 on

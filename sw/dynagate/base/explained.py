@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import NO_NUMBERS, is_collection, shown
 from dynagate.base.errors import ArgumentTypeError, Error, OutOfMemoryError
-from dynagate.base.former import CALLS
+from dynagate.base.former_names import CALLS
 from dynagate.base.nearest import check_keyword
 
 T = TypeVar("T", bound=Callable[..., Any])

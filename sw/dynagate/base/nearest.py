@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from dynagate.base.elsewhere import OF_OTHER_CALLS, spelled, written
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.base.foreign_names import OF_OTHER_CALLS, spelled, written
 
 ALIKE = 0.7
 """Smallest ratio of `difflib` at which one name may be a misspelling of another."""

@@ -14,8 +14,8 @@ from dynagate.dynamics import function as function_row
 from dynagate.forces.options import DEFAULTS, AlgorithmOptions
 from dynagate.graph import OperationCounts, trace
 from dynagate.graph.evaluate import evaluate
+from dynagate.graph.reference_gradient import relative_errors
 from dynagate.graph.region import Region
-from dynagate.graph.truth import relative_errors
 from dynagate.robot import Robot
 
 STATES = 256

@@ -35,7 +35,7 @@ from dynagate.fixedpoint.wordlength.goal import MULTIPLIERS
 from dynagate.forces import FORCES, Force, ForceError, Friction, as_text, of_text
 from dynagate.forces.force import check_forces
 from dynagate.forces.options import AlgorithmOptions
-from dynagate.graph.choose import FRAMES
+from dynagate.graph.expression_frames import FRAMES
 from dynagate.hw import boards
 from dynagate.hw.options import DesignOptions
 from dynagate.hw.plan.schedule import MOST_STAGES

@@ -316,11 +316,11 @@ def closed_loop(robot: Robot, region: Region, options: ClosedLoopOptions) -> Non
             chosen = find(stepped, region, exact(stepped), 1 if seed is None else seed, progress, **choices)
             reach, text = chosen.reach, chosen.text()
         if options.controller in SOLVERS:
-            from dynagate.mpc.receding import SOLVER_WORD, Loop, compared
+            from dynagate.mpc.receding import SOLVER_WORD, ClosedLoop, compared
 
             words = options.rtl_words or (SOLVER_WORD,)
             own: dict[str, Any] = {"units": options.units, "words": words, "rtl": bool(options.rtl_words)}
-            loop = Loop(robot, reach, seconds, implicit_damping=options.implicit_damping)
+            loop = ClosedLoop(robot, reach, seconds, implicit_damping=options.implicit_damping)
             own["samples"] = options.samples or SAMPLES
             solved = compared(options.controller, loop, progress=progress, **own)
             click.echo(f"{text}\n{solved}")

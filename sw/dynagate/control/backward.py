@@ -11,10 +11,10 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.control.cost import CostGraphs, Expansion
 from dynagate.control.forward import with_cost
-from dynagate.control.last_knot import OneUnit
 from dynagate.control.numbers import Floats
 from dynagate.control.riccati import CostToGo, Gains, moved, regularized, riccati
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
+from dynagate.control.terminal_unit import OneUnit
 from dynagate.control.torque_bounds import FreeTorques
 from dynagate.dynamics.spatial import select, zeros
 from dynagate.forces.options import StepOptions

@@ -17,8 +17,8 @@ import numpy as np
 from dynagate.base.arguments import check_count, check_positive
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
-from dynagate.base.largest import MAX_SAMPLES
 from dynagate.base.philox import DEVIATION, FRAC
+from dynagate.base.upper_limits import MAX_SAMPLES
 from dynagate.control.chip import CALL, ChipSolver, ahead, apart, begins, chip_inputs, of_calls
 from dynagate.control.cost import Cost, CostGraphs
 from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost

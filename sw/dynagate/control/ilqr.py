@@ -18,9 +18,9 @@ from dynagate.control.backward import backward_class
 from dynagate.control.cost import Cost, CostGraphs
 from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
 from dynagate.control.joint_bounds import WITHIN, JointBounds
-from dynagate.control.last_knot import OneUnit, units_of
 from dynagate.control.numbers import FLOATS, Floats
 from dynagate.control.state_bounds import FreeStates, states_of
+from dynagate.control.terminal_unit import OneUnit, units_of
 from dynagate.control.torque_bounds import torques_of
 from dynagate.dynamics.configuration import between
 from dynagate.dynamics.spatial import chosen, select

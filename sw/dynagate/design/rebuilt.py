@@ -17,7 +17,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.proof.certificate import Certificate, recertified
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph, trace
-from dynagate.graph.late import late_terms_last
+from dynagate.graph.critical_path import late_terms_last
 from dynagate.graph.region import Region
 from dynagate.robot import Constraint, Frame, Joint, Link, Mimic, Robot
 

@@ -44,7 +44,7 @@ EXCLUDED = (
     "fixedpoint/models/files.py",
     "fixedpoint/wordlength/sampled_errors.py",
     "fixedpoint/wordlength/sweep.py",
-    "graph/truth.py",
+    "graph/reference_gradient.py",
     *(f"hw/bodies/{name}_datasheet.py" for name in ("pipeline", "program")),
     "hw/boards/",
     "hw/datasheet.py",

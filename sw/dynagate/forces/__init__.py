@@ -9,7 +9,7 @@ from dynagate.forces.compliant_contact import CompliantContact
 from dynagate.forces.contact import Capsule, Contact, ContactError, Plane, Point, along, contact_points, corners
 from dynagate.forces.damping import Damping
 from dynagate.forces.drag import Drag, DragError
-from dynagate.forces.force import Force, Forces, Now, Wrench
+from dynagate.forces.force import Force, ForceContext, Forces, Wrench
 from dynagate.forces.friction import Friction
 from dynagate.forces.ground import GroundBox, GroundSphere, HeightField
 from dynagate.forces.limits import Limits
@@ -28,6 +28,7 @@ __all__ = [
     "Drag",
     "DragError",
     "Force",
+    "ForceContext",
     "ForceError",
     "Forces",
     "Friction",
@@ -35,7 +36,6 @@ __all__ = [
     "GroundSphere",
     "HeightField",
     "Limits",
-    "Now",
     "Plane",
     "Point",
     "Servo",

@@ -13,7 +13,7 @@ from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt
 from dynagate.forces.checks import ForceError, check_items, check_numbers
 from dynagate.forces.contact import ContactError, Plane, Point, check_points, power, touching
-from dynagate.forces.force import Force, Now
+from dynagate.forces.force import Force, ForceContext
 from dynagate.robot import Robot
 from dynagate.robot.variable import DEFAULT_GROUND_FRICTION
 
@@ -60,7 +60,7 @@ class CompliantContact(Force):
         """Raise ContactError if a point is on a link that the robot does not have."""
         check_points(robot, self.points, balls=True)
 
-    def torque(self, now: Now) -> Array:
+    def torque(self, now: ForceContext) -> Array:
         """Return the generalized force (nv,) of the contacts."""
         friction = now.tree.ground_friction(self.friction)
         return touching(now, self.points, self.planes, lambda plane, p, v: self._force(plane, p, v, friction))

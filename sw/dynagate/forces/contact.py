@@ -23,11 +23,11 @@ from dynagate.base.arguments import (
 )
 from dynagate.base.errors import Error
 from dynagate.base.explained import explained
-from dynagate.base.largest import MAX_AROUND, MAX_EXPONENT
 from dynagate.base.naming import scope
+from dynagate.base.upper_limits import MAX_AROUND, MAX_EXPONENT
 from dynagate.dynamics.spatial import Array, Scalar, array, select, zeros
 from dynagate.forces.checks import check_items, check_numbers
-from dynagate.forces.force import Force, Now, Wrench
+from dynagate.forces.force import Force, ForceContext, Wrench
 from dynagate.robot import Robot
 from dynagate.robot.shapes import Shape
 from dynagate.robot.vectors import Vector3, vector3
@@ -222,7 +222,7 @@ class Contact(Force):
                 f"numbers as alpha and gamma and {even} one as beta"
             )
 
-    def torque(self, now: Now) -> Array:
+    def torque(self, now: ForceContext) -> Array:
         """Return the generalized force (nv,) of the contacts."""
         friction = now.tree.ground_friction(self.friction)
 
@@ -256,7 +256,7 @@ class Contact(Force):
 
 
 def touching(
-    now: Now, points: Sequence[Point], planes: Sequence[Plane], law: Callable[[Plane, Array, Array], Array]
+    now: ForceContext, points: Sequence[Point], planes: Sequence[Plane], law: Callable[[Plane, Array, Array], Array]
 ) -> Array:
     """Return the generalized force (nv,) of a contact law on points.
 

@@ -10,7 +10,7 @@ from dynagate.base.explained import explained
 from dynagate.dynamics.friction import per_dof
 from dynagate.dynamics.spatial import Array, array
 from dynagate.forces.checks import ForceError
-from dynagate.forces.force import Force, Now
+from dynagate.forces.force import Force, ForceContext
 from dynagate.robot import Robot
 
 
@@ -37,7 +37,7 @@ class Damping(Force):
         """Raise ArgumentError if there are neither one nor nv numbers."""
         per_dof("damping", robot, self.coefficient)
 
-    def torque(self, now: Now) -> Array:
+    def torque(self, now: ForceContext) -> Array:
         """Return the generalized force (nv,) of the damping."""
         coefficients = per_dof("damping", now.robot, self.coefficient)
         return array([-(rate * c) if c else 0.0 for rate, c in zip(now.qd, coefficients, strict=True)])

@@ -14,7 +14,7 @@ from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.dynamics.spatial import Array, array, cross, skew, symmetric
 from dynagate.forces.checks import check_numbers
-from dynagate.forces.force import Force, Now, Wrench
+from dynagate.forces.force import Force, ForceContext, Wrench
 from dynagate.robot import Robot
 from dynagate.robot.variable import COM, INERTIA, INERTIAL, MASS, check_constant
 from dynagate.robot.vectors import Vector3
@@ -65,7 +65,7 @@ class Drag(Force):
         line = np.outer(self.direction, self.direction)
         return self.viscosity[0] * line + self.viscosity[1] * (np.eye(3) - line)
 
-    def torque(self, now: Now) -> Array:
+    def torque(self, now: ForceContext) -> Array:
         """Return the generalized force (nv,) of the drag."""
         wrenches = []
         for i, link in enumerate(now.tree.source.links):

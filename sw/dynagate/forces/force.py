@@ -53,7 +53,7 @@ class Force(ABC):
         """Raise an error if the force is not defined for this robot."""
 
     @abstractmethod
-    def torque(self, now: Now) -> Array:
+    def torque(self, now: ForceContext) -> Array:
         """Return the generalized force (nv,), N m or N, at a robot's state."""
 
     def after_step(self, robot: Robot, q: Array, qd: Array) -> tuple[Array, Array]:
@@ -73,7 +73,7 @@ class Wrench(NamedTuple):
         return cls(cross(place, force), force)
 
 
-class Now:
+class ForceContext:
     """The state at which forces act, over any scalar.
 
     Attributes:
@@ -184,14 +184,14 @@ class Forces:
             inputs: Inputs of forces by name, (nv,) each.
             parameters: Values of variable parameters by input; None for the robot's own numbers.
         """
-        now, total = Now(self.robot, q, qd, dt, inputs, parameters), zeros(self.robot.nv)
+        now, total = ForceContext(self.robot, q, qd, dt, inputs, parameters), zeros(self.robot.nv)
         for k, force in enumerate(self.forces):
             with scope("forces", f"{force.name}{k}"):
                 total = total + _torque_of(force, now)
         return total
 
 
-def _torque_of(force: Force, now: Now) -> Array:
+def _torque_of(force: Force, now: ForceContext) -> Array:
     """Return the torque of a force. Raise ForceError if it is not nv numbers, or a number is known and not finite."""
     torque = force.torque(now)
     values = np.asarray(torque, dtype=object)

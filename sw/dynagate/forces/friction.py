@@ -10,7 +10,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.dynamics.friction import SPEED, check_friction, friction_in, friction_of
 from dynagate.dynamics.spatial import Array, zeros
-from dynagate.forces.force import Force, Now
+from dynagate.forces.force import Force, ForceContext
 from dynagate.robot import Robot
 
 
@@ -50,7 +50,7 @@ class Friction(Force):
                 "expected one of them"
             )
 
-    def torque(self, now: Now) -> Array:
+    def torque(self, now: ForceContext) -> Array:
         """Return the generalized force (nv,) of the friction."""
         friction = friction_of(now.robot, self.force, self.speed)
         if friction is None:

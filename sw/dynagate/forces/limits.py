@@ -8,7 +8,7 @@ from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO
 from dynagate.base.explained import explained
 from dynagate.dynamics.spatial import Array, Scalar, select, zeros
 from dynagate.forces.checks import check_numbers
-from dynagate.forces.force import Force, Now
+from dynagate.forces.force import Force, ForceContext
 
 
 @explained
@@ -36,7 +36,7 @@ class Limits(Force):
     def __post_init__(self) -> None:
         check_numbers(self, "limits", stiffness=ABOVE_ZERO, dissipation=AT_LEAST_ZERO)
 
-    def torque(self, now: Now) -> Array:
+    def torque(self, now: ForceContext) -> Array:
         """Return the generalized force (nv,) of the springs."""
         result = zeros(now.robot.nv)
         for joint, iq, iv in now.robot.moving():

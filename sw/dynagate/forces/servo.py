@@ -9,7 +9,7 @@ from dynagate.base.errors import Error
 from dynagate.base.explained import explained
 from dynagate.dynamics.spatial import Array, zeros
 from dynagate.forces.checks import check_numbers
-from dynagate.forces.force import Force, Now
+from dynagate.forces.force import Force, ForceContext
 from dynagate.robot import Robot
 
 
@@ -88,7 +88,7 @@ class Servo(Force):
                 f"{IGNORED if has_ignored(robot) else ''}"
             )
 
-    def torque(self, now: Now) -> Array:
+    def torque(self, now: ForceContext) -> Array:
         """Return the generalized force (nv,) of the servo."""
         held, result = self.held(now.robot), zeros(now.robot.nv)
         target = now.inputs["target"] if self.target is None else self.target

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from dynagate.base.explained import explained
 from dynagate.dynamics.spatial import Array, select, zeros
-from dynagate.forces.force import Force, Now
+from dynagate.forces.force import Force, ForceContext
 from dynagate.robot import Robot
 
 
@@ -23,7 +23,7 @@ class Stops(Force):
     once: ClassVar[bool] = True
     after_steps: ClassVar[bool] = True
 
-    def torque(self, now: Now) -> Array:
+    def torque(self, now: ForceContext) -> Array:
         """Return zeros (nv,): stops act at the end of a step."""
         return zeros(now.robot.nv)
 

@@ -14,6 +14,7 @@ from dynagate.base.exact import exact
 from dynagate.base.progress import Progress, quiet
 from dynagate.base.warned import warn
 from dynagate.graph.builder import numbering, unique
+from dynagate.graph.equivalence import difference
 from dynagate.graph.graph import Graph, GraphError, GraphWarning, Node, Port
 from dynagate.graph.identities import merge_identities
 from dynagate.graph.ops import OPS, SUMS
@@ -28,7 +29,6 @@ from dynagate.graph.rebuild import (
     replay,
     with_sign,
 )
-from dynagate.graph.same import difference
 
 
 def lower(

@@ -14,19 +14,19 @@ from dynagate.base.arguments import Accepted, check_count, is_whole, one_or_each
 from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.base.largest import LARGEST_LIMIT, MAX_STATES, SMALLEST_LIMIT
 from dynagate.base.nearest import nearest
+from dynagate.base.upper_limits import LARGEST_LIMIT, MAX_STATES, SMALLEST_LIMIT
 from dynagate.dynamics import EXTERNAL, ROLLOUT, FunctionPart, function
 from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.friction import FrictionModel
 from dynagate.forces import Force
 from dynagate.forces.listed import acting_friction, joint_friction
 from dynagate.graph import Graph, trace
+from dynagate.graph.constrained_states import carried, near, still
 from dynagate.graph.derived import JVP
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parameter_ranges import Range, bounds_of, check_ranges, drawn
 from dynagate.graph.parts import kinds_of_samples, pooled, with_code
-from dynagate.graph.stance import carried, near, still
 from dynagate.robot import Joint, Link, Robot, RobotError
 from dynagate.robot.checked import RobotOrName, robot_of
 
@@ -227,7 +227,7 @@ class Region:
         λ and directions δ of derivatives are from -1 to 1. Each constraint is active or not at random. A function with
         the input `active` gets states that the constraints allow: loops are closed, frames of active constraints move
         with 0.05 of their velocities, forces are determined, and undriven joints have no torque if forces can carry the
-        robot instead (`graph.stance`). Several functions together alternate, sample by sample.
+        robot instead (`graph.constrained_states`). Several functions together alternate, sample by sample.
 
         Args:
             name: Name of the function.
@@ -360,8 +360,8 @@ class Region:
         return replace(self.robot, variable=()) if self.robot.variable else self.robot
 
     def _stand(self, state: dict[str, Floats], seed: int) -> dict[str, Floats]:
-        """Draw which constraints are active, and bring sampled states near what they hold (`graph.stance`), by the
-        robot's own numbers for its variable parameters."""
+        """Draw which constraints are active, and bring sampled states near what they hold (`graph.constrained_states`),
+        by the robot's own numbers for its variable parameters."""
         robot, count = self._constant, len(state["q"])
         random = np.random.default_rng([seed, 5])
         active = random.integers(0, 2, (count, len(robot.constraints))).astype(np.float64)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynagate.base.arguments import equal
 from dynagate.base.caching import Cache, Same
-from dynagate.base.changed import of_call
+from dynagate.base.changed_options import of_call
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
@@ -21,8 +21,8 @@ from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.forces import Force, Friction
 from dynagate.forces.listed import acting_friction, joint_friction, warn_of_forces
 from dynagate.forces.options import AlgorithmOptions
-from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import JVP, VJP, derived
+from dynagate.graph.expression_frames import FRAME_SEARCHES, FRAMES
 from dynagate.graph.graph import Graph
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import parameter_inputs, size_of, typical_sizes

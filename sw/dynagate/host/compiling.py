@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
 
-from dynagate.base.changed import changed_in_call, of_call
-from dynagate.base.elsewhere import HARDWARE, spelled
+from dynagate.base.changed_options import changed_in_call, of_call
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import checking_first, explained
+from dynagate.base.foreign_names import HARDWARE, spelled
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, showing
 from dynagate.dynamics import ROLLOUT, check_named, of_frame, requested

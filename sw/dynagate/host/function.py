@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import is_whole, shown
-from dynagate.base.elsewhere import CALLED, spelled
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.base.explained import explained
+from dynagate.base.foreign_names import CALLED, spelled
 from dynagate.base.forks import renew_in_child
-from dynagate.base.largest import MAX_BATCH
+from dynagate.base.upper_limits import MAX_BATCH
 from dynagate.base.warned import warn
 from dynagate.graph.evaluate import InputRange
 from dynagate.graph.packing import unpacked

@@ -14,15 +14,15 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import ABOVE_ZERO, check_positive, is_whole, numbers
 from dynagate.base.arrays import Array
-from dynagate.base.changed import changed_in_call, of_call
+from dynagate.base.changed_options import changed_in_call, of_call
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.warned import warn
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
 from dynagate.control.joint_bounds import WITHIN, of_last
-from dynagate.control.known import check_solved
 from dynagate.control.state_bounds import FreeStates
+from dynagate.control.training_problems import check_solved
 from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic

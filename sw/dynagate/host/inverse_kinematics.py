@@ -31,8 +31,8 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.control.ik import AT_LIMIT, IkOptions, begin, errors_graph, ik_loop
-from dynagate.control.known import ENOUGH
 from dynagate.control.targets import CenterOfMass, FramePose, Target
+from dynagate.control.training_problems import ENOUGH
 from dynagate.dynamics.configuration import normalized
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic

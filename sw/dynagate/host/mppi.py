@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import AT_LEAST_ZERO, check_count, check_positive, one_or_several
 from dynagate.base.arrays import Array
-from dynagate.base.changed import changed_in_call, of_call
-from dynagate.base.elsewhere import answering
+from dynagate.base.changed_options import changed_in_call, of_call
 from dynagate.base.explained import explained
+from dynagate.base.foreign_names import answering
 from dynagate.base.philox import DEVIATION
 from dynagate.control.cost import Cost
 from dynagate.control.mppi import sampled_loop, weights

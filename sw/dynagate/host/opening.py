@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
-from dynagate.base.changed import changed_in_call
+from dynagate.base.changed_options import changed_in_call
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest

@@ -8,7 +8,7 @@ from functools import cached_property
 from dynagate.base.arguments import check_count, is_whole
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
-from dynagate.base.largest import MAX_STEPS
+from dynagate.base.upper_limits import MAX_STEPS
 from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
 from dynagate.forces.force import check_forces
 from dynagate.forces.options import StepOptions

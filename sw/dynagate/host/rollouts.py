@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_unit_vectors, of_shape, real, spread
 from dynagate.base.arrays import Array
-from dynagate.base.changed import changed_in_call, of_call
-from dynagate.base.elsewhere import CALLED, answering
+from dynagate.base.changed_options import changed_in_call, of_call
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.foreign_names import CALLED, answering
 from dynagate.base.forks import renew_in_child
 from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT

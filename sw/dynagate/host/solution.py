@@ -8,9 +8,9 @@ import numpy as np
 
 from dynagate.base.arguments import is_whole
 from dynagate.base.arrays import Array
-from dynagate.base.elsewhere import answering
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.foreign_names import answering
 
 
 @explained

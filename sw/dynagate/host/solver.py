@@ -23,11 +23,11 @@ from dynagate.base.arguments import (
     shown,
 )
 from dynagate.base.arrays import Array
-from dynagate.base.elsewhere import CALLED, answering
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import PUBLIC_NAMES, explained
-from dynagate.base.largest import MAX_ITERATIONS, MAX_KNOTS, MAX_SAMPLES
+from dynagate.base.foreign_names import CALLED, answering
 from dynagate.base.nearest import nearest
+from dynagate.base.upper_limits import MAX_ITERATIONS, MAX_KNOTS, MAX_SAMPLES
 from dynagate.control.cost import Cost, Input
 from dynagate.control.forward import holding_loop
 from dynagate.forces.options import StepOptions

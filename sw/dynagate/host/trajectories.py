@@ -9,9 +9,9 @@ import numpy as np
 
 from dynagate.base.arguments import is_whole
 from dynagate.base.arrays import Array
-from dynagate.base.elsewhere import answering
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
+from dynagate.base.foreign_names import answering
 from dynagate.base.notebook import arrays_table
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynagate.base.elsewhere import spelled
 from dynagate.base.errors import MissingExtraError
+from dynagate.base.foreign_names import spelled
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import LISTED
 
@@ -16,17 +16,17 @@ try:
 except ImportError:
     raise MissingExtraError("dynagate.jax needs the package 'jax'; pip install 'dynagate[jax]'") from None
 
-from dynagate.jax.functions import Function, function
+from dynagate.jax.functions import JaxFunction, function
 from dynagate.jax.inverse_kinematics import inverse_kinematics
 from dynagate.jax.rollouts import rollout
 
-__all__ = ["Function", "function", "inverse_kinematics", "rollout"]
+__all__ = ["JaxFunction", "function", "inverse_kinematics", "rollout"]
 
 _ANSWERS = {
     **dict.fromkeys(("compile", "jit"), "dynagate.jax.function(robot, function)"),
     **dict.fromkeys(("rollouts", "simulate", "step"), "dynagate.jax.rollout(robot, steps, dt)"),
 }
-"""Names that users guess, spelled as in `base.elsewhere` -> what to write."""
+"""Names that users guess, spelled as in `base.foreign_names` -> what to write."""
 
 
 def __getattr__(name: str) -> Any:

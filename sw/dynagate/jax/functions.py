@@ -19,13 +19,13 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.forces import Force
 from dynagate.graph.region import Region
 from dynagate.jax.primitive import bind
-from dynagate.operators.choose import FLOAT, Backend, Gradient, of_function
-from dynagate.operators.face import FunctionFace, with_unit_quaternions
+from dynagate.operators.creation import FLOAT, Backend, Gradient, of_function
+from dynagate.operators.framework_function import FunctionFace, with_unit_quaternions
 from dynagate.operators.inputs import HasInputs, check_dtypes
 from dynagate.robot.checked import RobotOrName
 
 
-class Function(FunctionFace):
+class JaxFunction(FunctionFace):
     """A function of a robot on arrays (*leading, *shape), float32 or float64. Call it with the inputs by name or in
     order.
 
@@ -72,7 +72,7 @@ def function(
     dt: float | None = None,
     integrator: str | None = None,
     implicit_damping: bool = False,
-) -> Function:
+) -> JaxFunction:
     """Return a function of a robot for JAX: under `jit`, `vmap`, `grad`, `jvp`, `hessian` and their combinations.
 
     Args:
@@ -101,7 +101,7 @@ def function(
         RobotError: There is no such robot, or the algorithm does not know its joints.
         CompileError: There is no compiler, or it fails.
     """
-    return Function(**of_function(locals()))
+    return JaxFunction(**of_function(locals()))
 
 
 def as_array(name: str, value: Any) -> jax.Array:

@@ -25,7 +25,7 @@ FLOAT64 = "jax.config.update('jax_enable_x64', True), and rollout(..., dtype='fl
 """Text of errors: how to create a float64 rollout."""
 
 
-class RolloutFunction(SharedFunction):
+class JaxRollout(SharedFunction):
     """Torques to trajectories; `rollout` makes it.
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype; quaternions are
@@ -74,7 +74,7 @@ class RolloutFunction(SharedFunction):
         return by_q, by_qd, by_tau, *(jnp.zeros_like(x) for x in held[:switches]), *by_others
 
     def __repr__(self) -> str:
-        return f"<dynagate.jax.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
+        return f"<dynagate.jax.JaxRollout {self.operator.robot.name}, {self.operator.steps} steps>"
 
 
 @explained
@@ -87,7 +87,7 @@ def rollout(
     dtype: npt.DTypeLike | None = None,
     outputs: str | Sequence[str] = (),
     **options: Any,
-) -> RolloutFunction:
+) -> JaxRollout:
     """Create a rollout for JAX: a function from torques to states.
 
     It takes q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), in rad, m, rad/s, m/s, N m and N.
@@ -117,4 +117,4 @@ def rollout(
     """
     chosen = precision((np.float64 if jax.config.jax_enable_x64 else np.float32) if dtype is None else dtype)
     own: dict[str, Any] = {"backend": backend, "dtype": chosen, "float64": FLOAT64, "outputs": outputs}
-    return RolloutFunction(RolloutOperator(robot, steps=steps, dt=dt, **own, **options))
+    return JaxRollout(RolloutOperator(robot, steps=steps, dt=dt, **own, **options))

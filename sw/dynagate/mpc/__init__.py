@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ActionModel", "Step", "TerminalModel"]
+__all__ = ["ActionModel", "StepDerivatives", "TerminalModel"]
 
 
 def __getattr__(name: str) -> Any:

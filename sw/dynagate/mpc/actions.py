@@ -20,7 +20,7 @@ with brought_by("mpc", __name__):
     import crocoddyl
 
 
-class Step:
+class StepDerivatives:
     """One time step of a robot at a single state, compiled to C in float64.
 
     The state is x = (q, q̇) (nq + nv,). The torques u (nu,) belong to the joints that have a motor, which excludes
@@ -99,7 +99,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
 
     def __init__(
         self,
-        step: Step,
+        step: StepDerivatives,
         target: npt.ArrayLike,
         state_weights: npt.ArrayLike,
         torque_weights: npt.ArrayLike,
@@ -165,7 +165,7 @@ class TerminalModel(ActionModel):
         ArgumentError: An array has a wrong shape.
     """
 
-    def __init__(self, step: Step, target: npt.ArrayLike, state_weights: npt.ArrayLike) -> None:
+    def __init__(self, step: StepDerivatives, target: npt.ArrayLike, state_weights: npt.ArrayLike) -> None:
         super().__init__(step, target, state_weights, np.zeros(step.nu))
 
 

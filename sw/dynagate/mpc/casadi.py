@@ -15,8 +15,8 @@ import numpy as np
 from dynagate.base.explained import explained
 from dynagate.base.extras import brought_by
 from dynagate.forces.options import AlgorithmOptions
-from dynagate.operators.choose import operator
 from dynagate.operators.compute import CPU, CompiledCompute
+from dynagate.operators.creation import operator
 from dynagate.operators.operator import Operator
 from dynagate.robot import RobotError
 from dynagate.robot.checked import RobotOrName

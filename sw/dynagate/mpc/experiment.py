@@ -22,7 +22,7 @@ from dynagate.fixedpoint.wordlength.optimize import AccuracyError, optimize
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
-from dynagate.mpc.problem import Derivatives, Reach, Solution, solve, track
+from dynagate.mpc.problem import Derivatives, Reach, ReachSolution, solve, track
 from dynagate.robot import Robot
 
 FUNCTION = "forward_dynamics_gradient"
@@ -36,7 +36,7 @@ CLOSE = 0.01
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LoopOutcome:
     """Result of one policy at one setting."""
 
     policy: str
@@ -112,7 +112,7 @@ def experiment(
     region: Region,
     settings: dict[str, Sequence[float]],
     progress: Progress = quiet,
-) -> tuple[Solution, list[Outcome]]:
+) -> tuple[ReachSolution, list[LoopOutcome]]:
     """Return the float64 solution, and the outcome of float64 and of each policy and setting.
 
     Formats are chosen for the region and for the states that the float64 controller visited.
@@ -131,7 +131,7 @@ def experiment(
     reference = solve(robot, reach, derivatives)
     tracking = _tracking(robot, reach, derivatives)
     trajectories = {name: np.concatenate(parts) for name, parts in visited.items()}
-    outcomes = [Outcome("float64", 64, (64, 64), True, reference.iterations, reference.cost, True, tracking)]
+    outcomes = [LoopOutcome("float64", 64, (64, 64), True, reference.iterations, reference.cost, True, tracking)]
     graph = trace(robot, FUNCTION)
     for policy, values in settings.items():
         for value in values:
@@ -149,7 +149,7 @@ def experiment(
             widths = [f.width for f in formatted.formats]
             same = solved.success and solved.cost <= (1.0 + CLOSE) * reference.cost
             outcomes.append(
-                Outcome(
+                LoopOutcome(
                     policy,
                     value,
                     (min(widths), max(widths)),
@@ -198,7 +198,7 @@ def _formats(
     return ONE_WORD["word" if policy == "rtl" else policy](graph, region, Policy(word=int(value)), trajectories)
 
 
-COLUMNS: list[Column[Outcome]] = [
+COLUMNS: list[Column[LoopOutcome]] = [
     Column("policy", 12, lambda outcome: outcome.policy, left=True),
     Column("setting", 9, lambda outcome: outcome.setting, "g"),
     Column("words", 9, lambda outcome: f"{outcome.words[0]}-{outcome.words[1]}"),
@@ -211,7 +211,7 @@ COLUMNS: list[Column[Outcome]] = [
 """Columns of the printed table."""
 
 
-def table(reference: Solution, outcomes: Sequence[Outcome]) -> str:
+def table(reference: ReachSolution, outcomes: Sequence[LoopOutcome]) -> str:
     lines = [
         f"float64: {'converged' if reference.success else 'not converged'} in {reference.iterations} iterations, "
         f"cost {reference.cost:.6g}",

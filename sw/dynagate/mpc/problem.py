@@ -122,7 +122,7 @@ class _End(_Step):
 
 
 @dataclass(frozen=True)
-class Solution:
+class ReachSolution:
     """Result of a solver."""
 
     success: bool
@@ -162,7 +162,7 @@ class Robotics:
         return np.concatenate([x[:n] + dt * velocity, velocity])
 
 
-def solve(robot: Robot, reach: Reach, derivatives: Derivatives, *, iterations: int = 100) -> Solution:
+def solve(robot: Robot, reach: Reach, derivatives: Derivatives, *, iterations: int = 100) -> ReachSolution:
     """Return the optimal trajectory by feasibility-driven DDP. Raise RobotError if the reach does not fit the robot."""
     model = Robotics(robot)
     if len(reach.start) != robot.nv or len(reach.goal) != robot.nv:
@@ -175,7 +175,7 @@ def solve(robot: Robot, reach: Reach, derivatives: Derivatives, *, iterations: i
     guess = [start.copy() for _ in range(reach.knots + 1)]
     with _interrupts_wait():
         done = solver.solve(guess, [hold.copy() for _ in range(reach.knots)], iterations, False)
-    return Solution(bool(done), int(solver.iter), float(solver.cost), np.array(solver.xs), np.array(solver.us))
+    return ReachSolution(bool(done), int(solver.iter), float(solver.cost), np.array(solver.xs), np.array(solver.us))
 
 
 def _solver(

@@ -81,7 +81,7 @@ COLUMNS: list[Column[Row]] = [
 """Columns of the printed table."""
 
 
-class Loop:
+class ClosedLoop:
     """A robot that a controller moves from the start of a reaching problem to its goal.
 
     The robot moves in the same steps as the plans. With implicit_damping, a step is stable for light
@@ -197,7 +197,7 @@ class Planner(ABC):
     text: str
     """Description of a plan's settings besides knots."""
 
-    def __init__(self, loop: Loop, samples: int) -> None:
+    def __init__(self, loop: ClosedLoop, samples: int) -> None:
         self.loop = loop
 
     @abstractmethod
@@ -218,7 +218,7 @@ class IlqrPlanner(Planner):
 
     label, text = "iLQR", f"{ITERATIONS} iterations"
 
-    def __init__(self, loop: Loop, samples: int) -> None:
+    def __init__(self, loop: ClosedLoop, samples: int) -> None:
         super().__init__(loop, samples)
         own: dict[str, Any] = {
             "iterations": ITERATIONS,
@@ -243,7 +243,7 @@ class MppiPlanner(Planner):
 
     label = "MPPI"
 
-    def __init__(self, loop: Loop, samples: int) -> None:
+    def __init__(self, loop: ClosedLoop, samples: int) -> None:
         super().__init__(loop, samples)
         robot, self.text = loop.robot, f"{samples} samples of {NODES} nodes"
         mass = evaluate(trace(robot, "mass_matrix"), {"q": loop.goal[None]})["m"][0]
@@ -269,7 +269,7 @@ class MppiPlanner(Planner):
         return {"draw": np.array(float(plan)), "seed": np.array(float(self.loop.seed))}
 
 
-PLANNERS: Mapping[str, Callable[[Loop, int], Planner]] = {"ilqr": IlqrPlanner, "mppi": MppiPlanner}
+PLANNERS: Mapping[str, Callable[[ClosedLoop, int], Planner]] = {"ilqr": IlqrPlanner, "mppi": MppiPlanner}
 """Planners by the name that the command line uses."""
 
 
@@ -282,7 +282,7 @@ def _row(name: str, errors: Array) -> Row:
 
 def compared(
     controller: str,
-    loop: Loop,
+    loop: ClosedLoop,
     *,
     units: int | None,
     words: Sequence[int],

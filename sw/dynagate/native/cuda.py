@@ -18,7 +18,7 @@ from dynagate.graph.packing import ZERO, Packing
 from dynagate.native.expressions import functions
 from dynagate.native.graph_text import GraphText, shaped
 from dynagate.native.headers import in_one_text
-from dynagate.native.program import KernelProgram, program
+from dynagate.native.register_allocation import KernelProgram, program
 from dynagate.native.source import CSource, constants, kernel_name, stamped, where_tables
 
 SHARED = "dynagate_sample.cuh"

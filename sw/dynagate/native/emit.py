@@ -14,9 +14,9 @@ from dynagate.graph import Graph
 from dynagate.graph.packing import Packing
 from dynagate.native.expressions import functions
 from dynagate.native.graph_text import PLACES, GraphText, shaped
-from dynagate.native.program import KernelProgram, is_source, program
+from dynagate.native.nan_sentinels import watched
+from dynagate.native.register_allocation import KernelProgram, is_source, program
 from dynagate.native.source import PRECISIONS, CSource, constants, kernel_name, where_tables
-from dynagate.native.watched import watched
 
 SEGMENT_OPERATIONS = 2000
 """Approximate number of arithmetic instructions in a segment, which is about 24 kB of code."""

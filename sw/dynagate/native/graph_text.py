@@ -14,7 +14,7 @@ from typing import ClassVar
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.ops import TRIG
 from dynagate.native.expressions import operation
-from dynagate.native.program import KernelProgram, is_source
+from dynagate.native.register_allocation import KernelProgram, is_source
 from dynagate.native.sums import chained
 
 PLACES = ("ARGUMENTS", "INPUT", "OUTPUT")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_fits, check_written, is_whole, real, shown
 from dynagate.base.errors import ArgumentError
-from dynagate.base.largest import MAX_THREADS
+from dynagate.base.upper_limits import MAX_THREADS
 from dynagate.graph import Graph
 from dynagate.native.arrays import (
     TYPES,

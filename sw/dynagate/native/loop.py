@@ -22,8 +22,8 @@ from dynagate.graph.graph import Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.scan import TABLE
 from dynagate.graph.steps import GRAPH, table
-from dynagate.native.abreast import LANES, Abreast, first_graphs
 from dynagate.native.arrays import TYPES, address, check
+from dynagate.native.batch_lanes import LANES, BatchLanes, first_graphs
 from dynagate.native.compile import LOOPS, CompileError, library
 from dynagate.native.emit import REGISTERS, SEGMENT_OPERATIONS
 from dynagate.native.expressions import functions
@@ -31,7 +31,7 @@ from dynagate.native.graph_text import PLACES, GraphText
 from dynagate.native.kernel import SHARED_ROWS, check_threads
 from dynagate.native.loop_text import COMMON, LoopText, Places, Scope, in_lines
 from dynagate.native.pool import Pool
-from dynagate.native.program import KernelProgram, is_source, program
+from dynagate.native.register_allocation import KernelProgram, is_source, program
 from dynagate.native.source import PRECISIONS, CSource, kernel_name
 
 NUMBERS = ("vec", "real")
@@ -162,12 +162,12 @@ class _Rows(LoopText):
             self.steps[key] = _Code.of_step(graph, f"step{len(self.steps)}", read, scope.at)
         return self.steps[key]
 
-    def abreast(self, scope: Scope) -> Abreast | None:
+    def abreast(self, scope: Scope) -> BatchLanes | None:
         first = first_graphs(scope.loop) if self.number == "real" else ()
         if not first:
             return None
         names = [self._code(scope, graph, scope.at).name for graph in first]
-        return Abreast(
+        return BatchLanes(
             scope.loop, first, scope.at, scope.starts, [(f"{x}_real(v);", f"{x}_vec({LANES});") for x in names]
         )
 

@@ -16,7 +16,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.graph.loop import ITERATIONS, RESIDUAL, Loop, Until
 from dynagate.graph.scan import Scan
 from dynagate.graph.steps import LOOP, SCAN, UNTIL, Step
-from dynagate.native.abreast import Abreast
+from dynagate.native.batch_lanes import BatchLanes
 from dynagate.native.scan_text import ScanText
 
 EXTRA = {ITERATIONS: "iterations_taken", RESIDUAL: "residual_size"}
@@ -111,7 +111,7 @@ class LoopText(ABC):
         one sample to the next.
         """
 
-    def abreast(self, scope: Scope) -> Abreast | None:
+    def abreast(self, scope: Scope) -> BatchLanes | None:
         """Return the graphs of an inner loop whose iterations run in lanes, or None."""
         return None
 

@@ -103,7 +103,7 @@ def _vectors(graph: Graph, region: Region) -> Vectors:
     expected = evaluate(graph, states)
     rough = evaluate(graph, {name: value.astype(np.float32) for name, value in states.items()})
     errors = {name: _error(rough[name], value) for name, value in expected.items()}
-    return Vectors(
+    return ReferenceVectors(
         states,
         expected,
         {

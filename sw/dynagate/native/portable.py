@@ -15,7 +15,7 @@ from functools import cached_property
 from dynagate.graph import Graph, Port
 from dynagate.graph.ops import TRIG
 from dynagate.native.graph_text import GraphText
-from dynagate.native.program import KernelProgram, program
+from dynagate.native.register_allocation import KernelProgram, program
 
 REGISTERS = 14
 """Number of values that a segment holds at once. Processors have 16 to 32 registers for floating point."""

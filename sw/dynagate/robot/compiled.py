@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import MissingExtraError
-from dynagate.robot.apart import TOO_LARGE, read_apart
 from dynagate.robot.errors import RobotError
 from dynagate.robot.markup import check_file
+from dynagate.robot.sandbox import TOO_LARGE, read_apart
 
 KINDS = ("body", "joint", "geom", "site", "equality", "tendon", "actuator", "flex")
 """Kinds of objects whose names are kept."""
@@ -72,7 +72,7 @@ def compiled(path: Path) -> CompiledModel:
 
     Raises:
         RobotError: The file is missing or too large, MuJoCo rejects it, or MuJoCo needs more time or memory than
-            `dynagate.robot.apart` allows.
+            `dynagate.robot.sandbox` allows.
         MissingExtraError: The `mujoco` package is not installed.
     """
     if importlib.util.find_spec("mujoco") is None:

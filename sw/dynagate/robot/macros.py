@@ -12,11 +12,11 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from dynagate.base.errors import ArgumentTypeError, MissingExtraError
-from dynagate.robot.apart import read_apart
 from dynagate.robot.arguments import path_of
 from dynagate.robot.errors import RobotError
 from dynagate.robot.markup import check_file
 from dynagate.robot.options import ReadingOptions
+from dynagate.robot.sandbox import read_apart
 from dynagate.robot.tree import RobotTree
 from dynagate.robot.urdf import read_urdf
 
@@ -36,7 +36,7 @@ def read_xacro(
 
     Raises:
         RobotError: The file is missing or too large, xacro cannot expand it or exceeds the limits of
-            `dynagate.robot.apart`, or the resulting URDF cannot be read.
+            `dynagate.robot.sandbox`, or the resulting URDF cannot be read.
         MissingExtraError: The `xacro` package is not installed.
         ArgumentTypeError: An argument has another type.
     """

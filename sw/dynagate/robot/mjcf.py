@@ -100,8 +100,8 @@ def read_mjcf(
         others: Options of `read_urdf` that do not apply to MJCF; setting one is an error.
 
     Raises:
-        RobotError: The file is missing or too large, MuJoCo rejects it or exceeds the limits of `dynagate.robot.apart`,
-            nothing moves, or a mass needs an option.
+        RobotError: The file is missing or too large, MuJoCo rejects it or exceeds the limits of
+            `dynagate.robot.sandbox`, nothing moves, or a mass needs an option.
         MissingExtraError: The `mujoco` package is not installed.
         ArgumentTypeError: `path` or `lock` has another type.
     """

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynagate.base.changed import changed_options
-from dynagate.base.elsewhere import answering
+from dynagate.base.changed_options import changed_options
 from dynagate.base.explained import explained
+from dynagate.base.foreign_names import answering
 from dynagate.base.nearest import check_keyword
 from dynagate.base.notebook import html_table
 from dynagate.robot.assembled import AssembledTree

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynagate.base.arguments import is_whole, shown
 from dynagate.base.errors import ArgumentError
-from dynagate.base.largest import MAX_LINKS
+from dynagate.base.upper_limits import MAX_LINKS
 from dynagate.robot.model import Robot
 from dynagate.robot.parts import Joint, Link
 from dynagate.robot.vectors import matrix3, vector3

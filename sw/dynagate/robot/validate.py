@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from dynagate.base.arguments import AT_LEAST_ZERO, FINITE, is_finite, is_number, number, numbers, shown
-from dynagate.base.largest import MAX_CONSTRAINT_ROWS
 from dynagate.base.nearest import nearest
+from dynagate.base.upper_limits import MAX_CONSTRAINT_ROWS
 from dynagate.robot.constraint import CONSTRAINT_ROWS, CONTACTS, LEAST_COMPLIANCE, LOOPS, Constraint
 from dynagate.robot.errors import RobotError
 from dynagate.robot.inertia import OR_TOO_LARGE, check_array, is_small

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynagate.base.elsewhere import spelled
 from dynagate.base.errors import MissingExtraError
+from dynagate.base.foreign_names import spelled
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import LISTED
 
@@ -14,16 +14,16 @@ try:
 except ImportError:
     raise MissingExtraError("dynagate.torch needs the package 'torch'; pip install 'dynagate[torch]'") from None
 
-from dynagate.torch.functions import Function, function
+from dynagate.torch.functions import TorchFunction, function
 from dynagate.torch.rollouts import rollout
 
-__all__ = ["Function", "function", "rollout"]
+__all__ = ["TorchFunction", "function", "rollout"]
 
 _ANSWERS = {
     **dict.fromkeys(("compile", "jit"), "dynagate.torch.function(robot, function)"),
     **dict.fromkeys(("rollouts", "simulate", "step"), "dynagate.torch.rollout(robot, steps, dt)"),
 }
-"""Names that users guess, spelled as in `base.elsewhere` -> what to write."""
+"""Names that users guess, spelled as in `base.foreign_names` -> what to write."""
 
 
 def __getattr__(name: str) -> Any:

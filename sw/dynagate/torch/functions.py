@@ -15,14 +15,14 @@ from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.fixedpoint.assign import Policy
 from dynagate.forces import Force
 from dynagate.graph.region import Region
-from dynagate.operators.choose import FLOAT, Backend, Gradient, of_function
-from dynagate.operators.face import FunctionFace, with_unit_quaternions
+from dynagate.operators.creation import FLOAT, Backend, Gradient, of_function
+from dynagate.operators.framework_function import FunctionFace, with_unit_quaternions
 from dynagate.operators.inputs import HasInputs, check_dtypes
 from dynagate.robot.checked import RobotOrName
 from dynagate.torch.library import TorchOperator, check_tensors
 
 
-class Function(FunctionFace):
+class TorchFunction(FunctionFace):
     """A function of a robot on tensors (*leading, *shape), float32 or float64. Call it with the inputs by name or in
     order.
 
@@ -72,7 +72,7 @@ def function(
     dt: float | None = None,
     integrator: str | None = None,
     implicit_damping: bool = False,
-) -> Function:
+) -> TorchFunction:
     """Return a function of a robot for PyTorch: autograd in reverse mode, `torch.func.vmap` and `torch.compile`.
 
     Forward-mode AD is not registered. Functions such as "forward_dynamics_jvp" are the products that it would compute.
@@ -102,7 +102,7 @@ def function(
         RobotError: There is no such robot, or the algorithm does not know its joints.
         CompileError: There is no compiler, or it fails.
     """
-    return Function(**of_function(locals()))
+    return TorchFunction(**of_function(locals()))
 
 
 def prepared(named: HasInputs, inputs: dict[str, Any]) -> list[torch.Tensor]:

@@ -27,7 +27,7 @@ FLOAT64 = "rollout(..., dtype='float64') and float64 tensors, such as .double(),
 """Text of errors: how to create a float64 rollout."""
 
 
-class RolloutFunction(SharedFunction):
+class TorchRollout(SharedFunction):
     """Torques to trajectories; `rollout` makes it.
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype and on the CPU or
@@ -133,7 +133,7 @@ class RolloutFunction(SharedFunction):
         return by_q, by_qd, by_tau, *(None for _ in self.operator.held), *by_others
 
     def __repr__(self) -> str:
-        return f"<dynagate.torch.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
+        return f"<dynagate.torch.TorchRollout {self.operator.robot.name}, {self.operator.steps} steps>"
 
 
 @explained
@@ -146,7 +146,7 @@ def rollout(
     dtype: npt.DTypeLike | torch.dtype | None = None,
     outputs: str | Sequence[str] = (),
     **options: Any,
-) -> RolloutFunction:
+) -> TorchRollout:
     """Create a rollout for PyTorch: a function from torques to states.
 
     It takes q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), in rad, m, rad/s, m/s, N m and N.
@@ -175,4 +175,4 @@ def rollout(
     """
     name = str(dtype or torch.get_default_dtype()).removeprefix("torch.")
     own: dict[str, Any] = {"backend": backend, "dtype": np.dtype(name), "float64": FLOAT64, "outputs": outputs}
-    return RolloutFunction(RolloutOperator(robot, steps=steps, dt=dt, **own, **options))
+    return TorchRollout(RolloutOperator(robot, steps=steps, dt=dt, **own, **options))

@@ -18,7 +18,7 @@ from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.models.model import flagged_together
 from dynagate.fixedpoint.wordlength.confidence import OVERFLOWS, WHICH, block_floors
 from dynagate.fixedpoint.wordlength.goal import FLOOR, Goal
-from dynagate.graph import truth
+from dynagate.graph import reference_gradient
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import parts_of, with_code
@@ -49,7 +49,7 @@ class OutputErrors:
     """Whether every integer equals the executor's. For a certificate, also whether q̈'s error is never larger."""
     errors: Mapping[Kind, Array]
     """Errors of the states of each kind; 0 if the state overflowed."""
-    truth: Array | None
+    by_reference: Array | None
     """Errors of uniform states against the function computed another way, or None if there is no other way."""
     allowed: float
     """Error that a share `quantile` of the uniform states may have."""
@@ -70,14 +70,14 @@ class OutputErrors:
         helps = f"{LONGER}, a larger --error, or a smaller operating region"
         yield equal(f"{self.name}: the comparison of the hardware with its integers", self.exact)
         yield most(f"{self.name}: {share} in the region", self.at_quantile, self.allowed, helps, "{:.2e}")
-        if self.quantile < 1.0 and self.truth is not None:
+        if self.quantile < 1.0 and self.by_reference is not None:
             what = f"{self.name}: the largest error against the truth"
-            yield most(what, self.truth.max(), self.allowed, helps, "{:.2e}")
+            yield most(what, self.by_reference.max(), self.allowed, helps, "{:.2e}")
 
 
 def _truth(block: OutputErrors) -> str | None:
     """Return the largest error against the function computed another way."""
-    return None if block.truth is None else f"{block.truth.max():.1e}"
+    return None if block.by_reference is None else f"{block.by_reference.max():.1e}"
 
 
 COLUMNS: list[Column[OutputErrors]] = [
@@ -266,29 +266,31 @@ def _blocks(
     fixed = evaluate_fixed(subject.formatted, inputs, design.numbers)
     other: dict[str, Any] = {}
     if graph.name in ("forward_dynamics", "forward_dynamics_gradient") and {*inputs} <= {"q", "qd", "tau", CODE.name}:
-        other = truth.forward_dynamics_gradient(built.robot, inputs, graph.forces)
+        other = reference_gradient.forward_dynamics_gradient(built.robot, inputs, graph.forces)
     floors = block_floors(subject.sampled, built.region, goal or Goal(ERROR_LIMIT, floor=FLOOR))
     flags_equal = np.array_equal(results.overflow, flagged_together(fixed.overflow, design.samples_per_packet))
     good = ~results.overflow  # the other states have no result, and overflows are counted separately
     blocks = []
     for name, expected in reference.items():
         integers = results[name]
-        errors = truth.relative_errors(integers, expected, floors[name])
+        errors = reference_gradient.relative_errors(integers, expected, floors[name])
         exact = flags_equal and np.array_equal(integers[good], fixed.outputs[name][good])
         if name == CERTIFICATE:
             missed = np.linalg.norm(results["qdd"] - reference["qdd"], axis=1) > integers
             exact = exact and not (missed & good).any()
             errors = integers / np.maximum(np.linalg.norm(reference["qdd"], axis=1), floors["qdd"])
         errors = np.where(good, errors, 0.0)
-        by_truth = None
+        reference_errors = None
         if name in other:
-            by_truth = np.where(good, truth.relative_errors(integers, other[name], floors[name]), 0.0)
+            reference_errors = np.where(
+                good, reference_gradient.relative_errors(integers, other[name], floors[name]), 0.0
+            )
         blocks.append(
             OutputErrors(
                 name,
                 bool(exact),
                 {kind: errors[place] for kind, place in places.items()},
-                None if by_truth is None else by_truth[places["uniform"]],
+                None if reference_errors is None else reference_errors[places["uniform"]],
                 np.inf if name == CERTIFICATE else goal.of(name) if goal else ERROR_LIMIT,
                 goal.quantile if goal else 1.0,
             )

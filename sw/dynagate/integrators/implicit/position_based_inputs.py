@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynagate.base.arguments import is_whole
 from dynagate.base.errors import Error
-from dynagate.base.largest import MAX_ITERATIONS
+from dynagate.base.upper_limits import MAX_ITERATIONS
 
 
 class PositionBasedError(Error, ValueError):

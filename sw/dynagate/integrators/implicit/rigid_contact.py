@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, SHARE, check_count, shown, store_plain_numbers
 from dynagate.base.explained import explained
-from dynagate.base.largest import MAX_ITERATIONS
+from dynagate.base.upper_limits import MAX_ITERATIONS
 from dynagate.forces.checks import check_items, check_numbers
 from dynagate.forces.contact import Capsule, ContactError, Plane, Point
 from dynagate.forces.ground import GroundBox, GroundSphere, HeightField

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from dynagate.base.arguments import ABOVE_ZERO, check_count, is_whole, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.base.largest import MAX_ITERATIONS
+from dynagate.base.upper_limits import MAX_ITERATIONS
 from dynagate.dynamics import Argument, FunctionRow, Tree, tree_of
 from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.links import TreeLink

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.extras import brought_by
-from dynagate.robot.apart import SECONDS, read_apart
 from dynagate.robot.errors import RobotError
+from dynagate.robot.sandbox import SECONDS, read_apart
 from dynagate.robot.visuals import GRAY, mesh_bytes
 from dynagate.views.scene.solids import Solid, surface
 

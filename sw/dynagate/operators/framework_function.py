@@ -11,13 +11,13 @@ from dynagate.base.named_arrays import fields_in_words, without_arithmetic
 from dynagate.base.nearest import nearest
 from dynagate.base.pickling import SharedFunction
 from dynagate.dynamics.functions.aliases import held
-from dynagate.operators.choose import operator
+from dynagate.operators.creation import operator
 from dynagate.operators.inputs import HasInputs, by_name
 from dynagate.robot.checked import RobotOrName
 
 
 class FunctionFace(SharedFunction, ABC):
-    """A function of a robot on a framework's arrays. The arguments are those of `operators.choose.operator`.
+    """A function of a robot on a framework's arrays. The arguments are those of `operators.creation.operator`.
 
     Attributes:
         inputs: Names of the inputs.
@@ -44,7 +44,7 @@ class FunctionFace(SharedFunction, ABC):
 
     def __repr__(self) -> str:
         framework = type(self).__module__.rpartition(".")[0]
-        return f"<{framework}.Function {self.operator.graph.robot} {self.operator.graph.name}>"
+        return f"<{framework}.{type(self).__name__} {self.operator.graph.robot} {self.operator.graph.name}>"
 
 
 def _results(function: str, outputs: tuple[str, ...]) -> type:

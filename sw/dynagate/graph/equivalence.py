@@ -232,7 +232,7 @@ def _of_sum(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
 
 
 ERRORS: Mapping[str, Rule] = table(
-    "graph.same.ERRORS",
+    "graph.equivalence.ERRORS",
     {
         "input": lambda r, x, e, c: 0.0,
         "const": lambda r, x, e, c: ROUNDING * c,

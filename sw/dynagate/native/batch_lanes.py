@@ -59,7 +59,7 @@ def handed_on(loop: Loop, first: Sequence[Graph]) -> list[Port]:
     return list({port.name: port for graph in first for port in graph.outputs if port.name in asked}.values())
 
 
-class Abreast:
+class BatchLanes:
     """The statements for the first graphs of an inner loop whose iterations run in lanes.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dynagate.base.changed import of_call
+from dynagate.base.changed_options import of_call
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics import FUNCTIONS, of_frame, requested
 from dynagate.dynamics.functions.record import SCAN, SCANS

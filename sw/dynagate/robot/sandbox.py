@@ -50,7 +50,7 @@ def read_apart(program: str, function: Callable[..., bytes], *arguments: object,
     """
     seconds = SECONDS if seconds is None else seconds
     call = [function.__module__, function.__name__, str(seconds), json.dumps(arguments)]
-    command = python_command("from dynagate.robot import apart\napart.answer(*sys.argv[1:])", *call)
+    command = python_command("from dynagate.robot import sandbox\nsandbox.answer(*sys.argv[1:])", *call)
     try:
         with tempfile.TemporaryDirectory() as empty:
             done = subprocess.run(

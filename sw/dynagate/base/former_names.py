@@ -27,4 +27,4 @@ ANSWERS = {
     "contact": "dynagate.forces.Contact",
     "grad": "dynagate.jax.function(robot, function) under jax.grad",
 }
-"""Names that users guess, spelled as in `base.elsewhere` -> what to write."""
+"""Names that users guess, spelled as in `base.foreign_names` -> what to write."""

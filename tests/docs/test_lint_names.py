@@ -1,0 +1,35 @@
+"""The check of class and file names finds what it is for."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+FILE = Path(__file__).parents[2] / "docs/lint_names.py"
+spec = importlib.util.spec_from_file_location("lint_names", FILE)
+assert spec is not None and spec.loader is not None
+lint_names = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(lint_names)
+
+MODULES = {"a.py": "class Step: ...\nclass _Row: ...", "b.py": "class Step: ...\nclass _Row: ...\nclass Loop: ..."}
+
+
+def test_public_classes_of_one_name_are_a_collision() -> None:
+    assert list(lint_names.collisions(MODULES, [])) == [
+        "class Step is in a.py and b.py; give each class a name of its own"
+    ]
+    assert list(lint_names.collisions(MODULES, ["Step"])) == []
+
+
+def test_exceptions_that_nothing_needs_are_reported() -> None:
+    (complaint,) = lint_names.collisions(MODULES, ["Step", "Loop"])
+    assert "'Loop' is no collision any more" in complaint
+
+
+def test_forbidden_file_names_are_reported() -> None:
+    (complaint,) = lint_names.forbidden_files(["x/late.py", "x/critical_path.py"], {"late": "a noun"})
+    assert complaint == "x/late.py: the name does not say what the file holds; expected a noun"
+
+
+def test_the_package_passes() -> None:
+    assert lint_names.main() == 0
