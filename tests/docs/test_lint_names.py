@@ -7,7 +7,8 @@ from pathlib import Path
 
 FILE = Path(__file__).parents[2] / "docs/lint_names.py"
 spec = importlib.util.spec_from_file_location("lint_names", FILE)
-assert spec is not None and spec.loader is not None
+assert spec is not None
+assert spec.loader is not None
 lint_names = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(lint_names)
 

@@ -13,7 +13,7 @@ from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.graph.region import Region
-from dynagate.native.package_content import STATES, Package, Vectors
+from dynagate.native.package_content import STATES, Package, ReferenceVectors
 from dynagate.native.portable import PortableStep, arguments_of, graph_body
 from dynagate.native.portable_loop import PortableLoop
 from dynagate.native.source import kernel_name
@@ -81,7 +81,7 @@ def loop_package(
         robot,
         text.arguments,
         list(text.body()),
-        Vectors(
+        ReferenceVectors(
             {name: value for name, value in problems.items() if name in own},
             expected,
             {suffix: dict.fromkeys(expected, error) for suffix, error in compared.items()},
@@ -98,7 +98,7 @@ def _of_test(array: Array) -> Array:
     return array[np.arange(STATES) % len(array)]
 
 
-def _vectors(graph: Graph, region: Region) -> Vectors:
+def _vectors(graph: Graph, region: Region) -> ReferenceVectors:
     states = region.states(graph, STATES, seed=1)
     expected = evaluate(graph, states)
     rough = evaluate(graph, {name: value.astype(np.float32) for name, value in states.items()})

@@ -15,7 +15,7 @@ STATES = 5
 
 
 @dataclass(frozen=True)
-class Vectors:
+class ReferenceVectors:
     """Inputs and expected results of the test, each (states, *shape), and the accepted relative error by precision."""
 
     inputs: Mapping[str, Array]
@@ -36,7 +36,7 @@ class Package:
     arguments: Sequence[CArgument]
     body: Sequence[str]
     """Lines of C over the type `real`, which define the function."""
-    vectors: Vectors
+    vectors: ReferenceVectors
     stack: int = 0
     """Numbers that the function keeps on the stack."""
     workspace: int | None = None
