@@ -112,7 +112,7 @@ def library(verilog: Path, *, signals: Sequence[tuple[str, str]] = (), progress:
     Raises:
         SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
     """
-    model = _Model.of("datapath", [verilog], [*(("datapath", name) for name in PORTS), *signals])
+    model = VerilatorModel.of("datapath", [verilog], [*(("datapath", name) for name in PORTS), *signals])
     return _library(model, [], progress)
 
 
@@ -127,7 +127,7 @@ def shell_library(*verilog: Path, texts: Mapping[str, str] | None = None, progre
     Raises:
         SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
     """
-    model = _Model.of("accelerator", verilog, [("accelerator", name) for name in SHELL_PORTS], texts)
+    model = VerilatorModel.of("accelerator", verilog, [("accelerator", name) for name in SHELL_PORTS], texts)
     return _library(model, ["-DDYNAGATE_SHELL"], progress)
 
 
@@ -142,7 +142,9 @@ def rollout_library(rollout: Path, verilog: Path, *, progress: Progress = quiet)
     Raises:
         SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
     """
-    return _library(_Model.of("rollout", [rollout, verilog], [("rollout", name) for name in RING_PORTS]), [], progress)
+    return _library(
+        VerilatorModel.of("rollout", [rollout, verilog], [("rollout", name) for name in RING_PORTS]), [], progress
+    )
 
 
 def line_library(
@@ -165,12 +167,12 @@ def line_library(
     Raises:
         SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
     """
-    model = _Model.of(top, files, [(top, pin) for pin in pins], texts)
+    model = VerilatorModel.of(top, files, [(top, pin) for pin in pins], texts)
     names = [f"-DPIN_{pin}={name}" for pin, name in zip(("CLOCK", "RX", "TX"), pins, strict=True)]
     return _library(model, names, progress, LINE_HARNESS)
 
 
-def _library(model: _Model, flags: Sequence[str], progress: Progress, harness: Path = HARNESS) -> Path:
+def _library(model: VerilatorModel, flags: Sequence[str], progress: Progress, harness: Path = HARNESS) -> Path:
     """Compile a model with a harness to a shared library."""
     target = cache_folder() / f"{model.top}-{_key(model.key, harness.read_text(), *flags)}"
     name = f"lib{model.top}.so"
@@ -208,7 +210,7 @@ def cocotb_program(
     libs = str(cocotb_tools.config.libs_dir)
     main = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "verilator.cpp"
     files = [*([] if verilog is None else [verilog]), *also]
-    model = _Model.of(top, files, [(top, name) for name in ports], texts)
+    model = VerilatorModel.of(top, files, [(top, name) for name in ports], texts)
     target = cache_folder() / f"cocotb-{top}-{_key(model.key, main.read_text(), libs)}"
 
     def make(work: Path, result: Path) -> None:
@@ -231,7 +233,7 @@ def bench_program(files: Sequence[Path], texts: Mapping[str, str], main: str, pr
     Raises:
         SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
     """
-    model = _Model.of("bench", files, [], texts)
+    model = VerilatorModel.of("bench", files, [], texts)
     target = cache_folder() / f"bench-{_key(model.key, main)}"
 
     def make(work: Path, result: Path) -> None:
@@ -250,7 +252,7 @@ def _key(*parts: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Model:
+class VerilatorModel:
     """Input of a run of Verilator."""
 
     top: str
@@ -269,7 +271,7 @@ class _Model:
         files: Sequence[Path],
         signals: Sequence[tuple[str, str]],
         texts: Mapping[str, str] | None = None,
-    ) -> _Model:
+    ) -> VerilatorModel:
         """Read the files of a model."""
         for folder in {file.parent for file in files}:
             sweep(folder)

@@ -135,7 +135,9 @@ def optimize(
     for name in () if is_number(goal.error) else goal.error:
         if name not in names:
             raise ArgumentError(f"an error for block '{name}'; expected one of {', '.join(names)}")
-    search = _Search(late_terms_last(graph), region, goal, policy or Policy(guard_bits=None), trajectories, number)
+    search = WordLengthSearch(
+        late_terms_last(graph), region, goal, policy or Policy(guard_bits=None), trajectories, number
+    )
     widest = search.widest()
     for spare in (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare)):
         for aim in AIMS:
@@ -187,7 +189,7 @@ class Attempt:
         return self.ratio <= 1.0 and not self.overflows
 
 
-class _Search:
+class WordLengthSearch:
     """A sequence of attempts, each measured on the goal's states."""
 
     def __init__(

@@ -87,7 +87,7 @@ class BoardFit:
     def rates(self) -> Rates:
         """Return the modeled rates at the assumed clock."""
         clock, formatted = self.clock_mhz * 1e6, self.plan.formatted
-        longest, most = _longest_beats(formatted, self.board), _most_bytes(formatted, self.board)
+        longest, most = _longest_beats(formatted, self.board), most_bytes(formatted, self.board)
         return Rates(clock / self.plan.ii, clock / longest, self.board.link.limit.bytes_per_second / most)
 
 
@@ -107,7 +107,7 @@ def uses(planned: Plan, board: Board) -> dict[str, int]:
     """
     limits = planned.schedule.problem.limits
     blocks = {
-        name: sum(_blocks(widths[0], widths[1], board) for widths in products_of(unit.kind, unit.key))
+        name: sum(blocks_of_product(widths[0], widths[1], board) for widths in products_of(unit.kind, unit.key))
         for name, unit in planned.classes.items()
     }
     estimated = lookup_tables(planned).total() + shell_tables(planned, board.link.width).total()
@@ -119,7 +119,7 @@ def uses(planned: Plan, board: Board) -> dict[str, int]:
     }
 
 
-def _blocks(wide: int, narrow: int, board: Board) -> int:
+def blocks_of_product(wide: int, narrow: int, board: Board) -> int:
     """Return the board's multiplier blocks for one product.
 
     Free tools receive products cut for the board's blocks. Vendors' tools receive products cut for 27 × 18 bits
@@ -247,14 +247,14 @@ def _longest_beats(formatted: FormattedGraph, board: Board) -> int:
     return max(beats(words, board.link.width) for words in _sides(formatted))
 
 
-def _most_bytes(formatted: FormattedGraph, board: Board) -> int:
+def most_bytes(formatted: FormattedGraph, board: Board) -> int:
     """Return the bytes of the longer side of a sample, in whole beats."""
     return max(sample_bytes(words, board.link.width) for words in _sides(formatted))
 
 
 def _bounds(formatted: FormattedGraph, board: Board, clock_mhz: float) -> tuple[Bound, Bound]:
     """Return the shortest interval that the stream allows and the one that the link allows."""
-    longest, most = _longest_beats(formatted, board), _most_bytes(formatted, board)
+    longest, most = _longest_beats(formatted, board), most_bytes(formatted, board)
     cycles = most / board.link.limit.bytes_per_second * clock_mhz * 1e6
     side = "input" if _sides(formatted)[0] > _sides(formatted)[1] else "result"
     return (

@@ -274,7 +274,7 @@ def route(
     folder.mkdir(parents=True, exist_ok=True)
     for name in (f"{board.name}.{family.suffix}", BITSTREAM, design_files.FILE, README):  # files of an earlier design
         (folder / name).unlink(missing_ok=True)
-    flow = _Flow(gateware, board, folder, baud, progress)
+    flow = Flow(gateware, board, folder, baud, progress)
     clock, cells, tried = flow.fastest(clock, oscillator, seeds)
     seed = max(tried, key=lambda seed: tried[seed])
     result = Routed(
@@ -368,7 +368,7 @@ def _checked(
     return family, board.oscillator_mhz, clock, baud
 
 
-class _Flow:
+class Flow:
     """Runs of the tools for one design. All files are in the folder, the only one that the tools' sandbox sees."""
 
     def __init__(self, gateware: Gateware, board: Board, folder: Path, baud: int, progress: Progress) -> None:

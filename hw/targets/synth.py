@@ -166,7 +166,7 @@ def synthesize(built: Design[Pipeline], family: str = "xcup", *, progress: Progr
     kept = built.folder / f"synth-{family}.json"
     result = _read(kept) if kept.is_file() else None
     if result is None:
-        result = _run(built, family, progress)
+        result = synthesize_tops(built, family, progress)
         kept.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
     if family == "xcup" and result.multipliers != built.hardware.plan.dsp_blocks():
         raise SynthesisError(
@@ -175,7 +175,7 @@ def synthesize(built: Design[Pipeline], family: str = "xcup", *, progress: Progr
     return result
 
 
-def _run(built: Design[Pipeline], family: str, progress: Progress) -> Synthesis:
+def synthesize_tops(built: Design[Pipeline], family: str, progress: Progress) -> Synthesis:
     """Synthesize a design again."""
     return synthesize_modules(tops(built), family, progress)
 

@@ -28,7 +28,7 @@ from dynagate.forces import (
 from dynagate.host.devices import Cpu
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.joint_limits import joint_bounds_of
-from dynagate.host.mppi import _spread
+from dynagate.host.mppi import spread_of
 from dynagate.host.solver import bounds_of
 from dynagate.integrators.implicit.rigid_contact import RigidContact
 
@@ -111,7 +111,7 @@ def test_a_vector_is_three_finite_numbers(what: str) -> None:
 
 
 SOLVER_OPTIONS: dict[str, Callable[[Any], object]] = {
-    "spread": lambda x: _spread(x, ARM.nv),
+    "spread": lambda x: spread_of(x, ARM.nv),
     "bounds": lambda x: bounds_of(ARM, x),
     "lowest bounds": lambda x: bounds_of(ARM, (x, 1e3)),
     "highest bounds": lambda x: bounds_of(ARM, (-1e3, x)),

@@ -13,7 +13,7 @@ from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.ranges.sampled import NOISE_MARGIN, sampled_ranges
 from dynagate.fixedpoint.wordlength.confidence import OVERFLOWS, block_floors, measured, state
 from dynagate.fixedpoint.wordlength.goal import Goal
-from dynagate.fixedpoint.wordlength.optimize import AccuracyError, _Search, optimize
+from dynagate.fixedpoint.wordlength.optimize import AccuracyError, WordLengthSearch, optimize
 from dynagate.fixedpoint.wordlength.sweep import measure
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Node, Port
@@ -131,7 +131,7 @@ def test_an_attempt_that_overflows_is_not_taken() -> None:
     """Ranges that are too narrow are widened where overflow begins, until a check on fresh states passes."""
     region, graph = Region.of(ARM), trace(ARM, GRADIENT)
     narrow = Policy(guard_bits=-0.1)
-    search = _Search(graph, region, Goal(1e-3, fresh=16384), narrow, None, None)
+    search = WordLengthSearch(graph, region, Goal(1e-3, fresh=16384), narrow, None, None)
     first = next(search.attempts(24, 0.1, 0.985))
     assert first.overflows
     assert not first.meets
@@ -143,7 +143,7 @@ def test_an_attempt_that_overflows_is_not_taken() -> None:
 
 def test_promises_that_fresh_states_break_are_errors() -> None:
     region, graph = Region.of(ARM), trace(ARM, GRADIENT)
-    search = _Search(graph, region, Goal({"minv": 1e-3}, fresh=9000), Policy(guard_bits=None), None, None)
+    search = WordLengthSearch(graph, region, Goal({"minv": 1e-3}, fresh=9000), Policy(guard_bits=None), None, None)
     overflowing = assign(graph, region, Policy(word=24, guard_bits=-1.0))
     assert search.checked(overflowing) is None
     with pytest.raises(
@@ -158,7 +158,7 @@ def test_promises_that_fresh_states_break_are_errors() -> None:
     ):
         search.promised(coarse)
     with pytest.raises(AccuracyError, match=r"words of 27 bits overflow in .*% of the states, beginning at '"):
-        _Search(graph, region, Goal(1e-3), Policy(guard_bits=-9.0), None, None).widest()
+        WordLengthSearch(graph, region, Goal(1e-3), Policy(guard_bits=-9.0), None, None).widest()
 
 
 @pytest.mark.parametrize("function", ["inverse_dynamics", GRADIENT])

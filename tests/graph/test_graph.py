@@ -174,7 +174,7 @@ def test_the_same_object_and_no_equal_one_is_found() -> None:
 
 
 def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_GRAPHS", Cache(0, len))
+    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "GRAPHS", Cache(0, len))
     monkeypatch.setattr(sys.modules["dynagate.graph.recorder"], "MANY", 1000)
     said: list[str] = []
     graph = trace(robots.load("iiwa14"), "inverse_dynamics_gradient", progress=said.append)
@@ -186,7 +186,7 @@ def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None
     assert re.fullmatch(compared, comparing)
     assert graph == trace(robots.load("iiwa14"), "inverse_dynamics_gradient")
     monkeypatch.undo()
-    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_GRAPHS", Cache(0, len))
+    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "GRAPHS", Cache(0, len))
     trace(robots.load("iiwa14"), "inverse_dynamics_gradient", progress=pytest.fail)
 
 

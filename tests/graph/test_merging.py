@@ -335,7 +335,7 @@ def test_a_pass_that_changes_a_function_is_told(monkeypatch: pytest.MonkeyPatch)
 
     balanced = passes.balance_sums
     monkeypatch.setattr(passes, "balance_sums", twice)
-    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_GRAPHS", Cache(0, len))
+    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "GRAPHS", Cache(0, len))
     with pytest.raises(GraphError, match="output 'qdd'"):
         trace(robots.load("two_joint_arm"), "forward_dynamics")
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError
 from dynagate.host.devices import StreamDevice
+from dynagate.host.dma import DmaLink
 from dynagate.host.drivers import ShellSession
 from dynagate.host.tags import COUNT_BITS, Tags, check_tags, tags_from
 from dynagate.host.xdma_link import System, XdmaLink
@@ -322,13 +324,19 @@ class SlowCard(LocalCard):
         return super().pwrite(data, place)
 
 
+def awaiting(link: DmaLink, count: int) -> Future[None]:
+    """Let the link receive results that never come."""
+    job = link._receiver.submit(link._take, link._epoch, count, link._result_beats)
+    link._jobs = [job]
+    return job
+
+
 def test_a_slow_card_comes_to_rest(one: Design, card: tuple[Board, str, System]) -> None:
     board, path, _ = card
     board.timeout = 60.0
     accelerator = opened(one, (board, path, CardSystem(SlowCard(board))))
     link = accelerator.device.driver.link
-    link._jobs = [link._receiver.submit(link._take, link._epoch, 3, link._result_beats)]  # of results that never come
-    until(link._jobs[0].running)
+    until(awaiting(link, 3).running)
     link.reset()
     right(accelerator, one)
 
@@ -336,10 +344,9 @@ def test_a_slow_card_comes_to_rest(one: Design, card: tuple[Board, str, System])
 def test_closing_ends_the_transfers(one: Design, card: tuple[Board, str, System]) -> None:
     card[0].timeout = 1e6  # who waits for it hangs
     link = opened(one, card).device.driver.link
-    link._receiver.submit(link._take, link._epoch, 1)  # of a result that never comes
-    link._jobs = [link._receiver.submit(link._take, link._epoch, 3)]
+    running, _ = awaiting(link, 1), awaiting(link, 3)
     link.close()
-    link._receiver.shutdown(wait=True)
+    wait([running])
     right(opened(one, card), one)
 
 
@@ -348,6 +355,7 @@ import sys
 from dynagate.design.files import load
 from dynagate.host import Function
 from dynagate.host.devices import StreamDevice
+from dynagate.host.dma import DmaLink
 from dynagate.host.drivers import ShellSession
 from dynagate.host.xdma_link import XdmaLink
 from tests.standins.xdma import CardSystem, RemoteCard
@@ -380,7 +388,7 @@ def test_a_process_that_is_killed_leaves_a_device_that_the_next_one_recovers(
     served = Served(LocalCard(board), str(tmp_path / "card"))
     command = [sys.executable, "-c", KILLED, str(one.folder), path, str(tmp_path / "card")]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    board.sim._gap = 0
+    board.sim.gap = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "streaming\n"

@@ -28,7 +28,7 @@ from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellSession
 from dynagate.host.links import SilenceError
 from dynagate.host.registers import Registers
-from dynagate.host.sim_links import _Simulated
+from dynagate.host.sim_links import SimulatedLink
 from dynagate.hw.designs import Design
 from dynagate.hw.rtl.axi import PER_SAMPLE, Axi
 from dynagate.hw.rtl.regmap import REGISTERS, VERSION
@@ -444,14 +444,14 @@ def test_a_stream_keeps_a_card_busy(axi: Axi, ii: int, designs: Path, monkeypatc
     beats = bench.driver.sample[0]
     with bench.accelerator as accelerator:
         bench.check(1)
-        begin, card.held = card.sim._stream.last_output, True
+        begin, card.held = card.sim.stream.last_output, True
         pending = [accelerator.submit(**inputs) for _ in range(batches)]
         while card.unsent() < 256 * batches * beats:
             time.sleep(0.001)
         card.held = False
         for each in pending:
             bench.equal(each.result(), inputs)
-        cycles = (card.sim._stream.last_output - begin) / (256 * batches)
+        cycles = (card.sim.stream.last_output - begin) / (256 * batches)
         assert cycles <= max(ii, beats, bench.driver.result[0]) / 0.95
 
 
@@ -573,7 +573,7 @@ def test_a_link_is_closed_where_its_device_cannot_be_opened(
 ) -> None:
     """A register that cannot be read, while the host looks at the device or reads its counters."""
     built, left, closed = SIMULATED[name].built(designs), [after], list[str]()
-    real, close = Registers.read, _Simulated.close
+    real, close = Registers.read, SimulatedLink.close
 
     def read(self: Registers, register: str) -> int:
         if not left[0]:
@@ -581,12 +581,12 @@ def test_a_link_is_closed_where_its_device_cannot_be_opened(
         left[0] -= 1
         return real(self, register)
 
-    def closing(self: _Simulated) -> None:
+    def closing(self: SimulatedLink) -> None:
         closed.append(self.text)
         close(self)
 
     monkeypatch.setattr(Registers, "read", read)
-    monkeypatch.setattr(_Simulated, "close", closing)
+    monkeypatch.setattr(SimulatedLink, "close", closing)
     if name == "datapath" and after > 1:
         dynagate.open(built).close()
         return

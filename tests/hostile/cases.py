@@ -509,9 +509,9 @@ def boards_files(folder: Path) -> Draw:
 def arrays_files(folder: Path) -> Draw:
     """.npz files for `dynagate view`, and meshes."""
     import trimesh
-    from dynagate.cli.view import _read
+    from dynagate.cli.view import read_trajectory
     from dynagate.robot import RobotError
-    from dynagate.views.scene.meshes import _arrays
+    from dynagate.views.scene.meshes import mesh_arrays
 
     buffer = io.BytesIO()
     np.savez(buffer, q=np.zeros((5, 2)))
@@ -531,14 +531,14 @@ def arrays_files(folder: Path) -> Draw:
 
                 (folder / "q.npz").write_bytes(changed)
                 try:
-                    values = _read(folder / "q.npz")
+                    values = read_trajectory(folder / "q.npz")
                 except click.ClickException as error:
                     raise RobotError(error.message) from None
                 if values.nbytes > 2**28:
                     raise Wrong(f"{values.nbytes} bytes are read")
                 return
             try:
-                _arrays(changed, kind)
+                mesh_arrays(changed, kind)
             except Exception as error:  # as `load_meshes`, which names each
                 raise RobotError(str(error)) from None
 

@@ -146,10 +146,13 @@ def test_a_new_board_is_one_file(designs: Path, tmp_path: Path) -> None:
     ],
 )
 def test_blocks_of_a_product_by_multiplier(multiplier: str, wide: int, narrow: int, blocks: int) -> None:
-    from dynagate.hw.targets.board_fit import _blocks
+    from dynagate.hw.targets.board_fit import blocks_of_product
 
     board = boards.load("vcu118")
-    assert _blocks(wide, narrow, replace(board, resources=replace(board.resources, multiplier=multiplier))) == blocks
+    assert (
+        blocks_of_product(wide, narrow, replace(board, resources=replace(board.resources, multiplier=multiplier)))
+        == blocks
+    )
 
 
 @pytest.mark.long

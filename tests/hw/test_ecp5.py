@@ -200,7 +200,7 @@ def test_a_design_without_a_narrow_shell_is_refused(designs: Path, tmp_path: Pat
 def test_a_rollout_keeps_its_ring(designs: Path, tmp_path: Path) -> None:
     arm = robots.load("two_joint_arm")
     built = build(arm, "rollout", ii=16, policy=Policy(word=18), axi=Axi(32), folder=designs)
-    routes._Flow(routes.Gateware.of(built), ULX3S, tmp_path, 3_000_000, lambda text: None)
+    routes.Flow(routes.Gateware.of(built), ULX3S, tmp_path, 3_000_000, lambda text: None)
     assert "\\accelerator.ring.states" in (tmp_path / "accelerator.il").read_text()
 
 
@@ -243,7 +243,7 @@ def test_constraints_name_the_pins_of_the_top() -> None:
 def test_a_slower_clock_is_routed_for_the_first_one(
     monkeypatch: pytest.MonkeyPatch, small: Design, tmp_path: Path
 ) -> None:
-    flow = routes._Flow(routes.Gateware.of(small), ULX3S, tmp_path, 3_000_000, lambda text: None)
+    flow = routes.Flow(routes.Gateware.of(small), ULX3S, tmp_path, 3_000_000, lambda text: None)
     asked, found = [], iter([91.0, 76.0, 88.0])
     monkeypatch.setattr(flow, "synthesize", lambda clock, mhz: asked.append((clock.megahertz, mhz)) or {})
     monkeypatch.setattr(flow, "route", lambda seed: next(found))
@@ -295,7 +295,7 @@ def test_the_command_assumes_the_clock_that_it_routes_for_first() -> None:
 
 def netlist_of(built: Design, folder: Path) -> dict[str, int]:
     """Synthesize a design with a serial line of 4 clocks per bit, compare it with its integers and count its cells."""
-    flow = routes._Flow(routes.Gateware.of(built), ULX3S, folder, 25_000_000, lambda text: None)
+    flow = routes.Flow(routes.Gateware.of(built), ULX3S, folder, 25_000_000, lambda text: None)
     cells = flow.synthesize(pll.fastest(25.0, 100.0), 100.0)
     assert cells["MULT18X18D"] == routes.multipliers(built.hardware.plan)
     assert cells["EHXPLLL"] == 1

@@ -141,7 +141,7 @@ def synthesized(name: str, gateware: routes.Gateware, folder: Path) -> tuple[Pat
     assert board.oscillator_mhz is not None
     clock = FAMILIES[board.flow].clock(board.oscillator_mhz, board.oscillator_mhz)
     clocks = 4
-    routes._Flow(gateware, board, folder, round(1e6 * clock.megahertz / clocks), print).synthesize(clock, 100.0)
+    routes.Flow(gateware, board, folder, round(1e6 * clock.megahertz / clocks), print).synthesize(clock, 100.0)
     return folder / "netlist.v", clocks
 
 

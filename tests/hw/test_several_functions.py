@@ -124,7 +124,7 @@ def test_samples_of_several_functions_mix_at_full_rate(built: Design, simulated:
     for k, each in enumerate(simulated.functions.values()):
         rows = np.zeros((count, *drivers[0].sample), np.uint32)
         arrays = {key: value.astype(np.float64) for key, value in states_of(TOGETHER[k], count).items()}
-        drivers[k].pack(each.device._completed(arrays, count), count, rows)  # type: ignore[attr-defined]
+        drivers[k].pack(each.device.completed(arrays, count), count, rows)  # type: ignore[attr-defined]
         samples[k :: len(drivers)] = rows
     results = np.zeros((len(samples), *drivers[0].result), np.uint32)
     link = drivers[0].link
@@ -181,7 +181,7 @@ def test_a_code_that_the_design_lacks_gives_no_result(built: Design) -> None:
         sound = np.flatnonzero(~hardware.forward_dynamics_gradient(**states).overflow)[:2]
         arrays = {key: value[sound].astype(np.float64) for key, value in states.items()}
         samples = np.zeros((2, *driver.sample), np.uint32)
-        driver.pack(device._completed(arrays, 2), 2, samples)
+        driver.pack(device.completed(arrays, 2), 2, samples)
         (port,) = [port for port in driver.design.input.ports if port.name == "function"]
         samples.reshape(2, -1)[1, port.fields[0]] = np.float32(3.0).view(np.uint32)
         words = driver.floats(samples).reshape(2, -1)[:, : driver.axi.words.output].view(np.float32)
@@ -275,7 +275,7 @@ def test_a_wrong_choice_of_outputs_is_refused(shell: Function) -> None:
     for wrong in (0, every & ~0b1, every & 0b111111, every | 1 << 10):  # no output of some function, or an unknown one
         with pytest.raises(RegisterError, match="was answered with SLVERR; expected a register that can be written"):
             driver.registers.write("outputs", wrong)
-    completed = gradient.device._completed({key: value.astype(np.float64) for key, value in states.items()}, 40)
+    completed = gradient.device.completed({key: value.astype(np.float64) for key, value in states.items()}, 40)
     samples, results = np.zeros((40, *driver.sample), np.uint32), np.zeros((40, *driver.result), np.uint32)
     driver.pack(completed, 40, samples)
     driver.link.write(samples)

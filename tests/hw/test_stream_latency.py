@@ -35,10 +35,10 @@ def any_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     random, write = np.random.default_rng(3), SimShellLink.write
 
     def later(link: SimShellLink, samples: Words, results: int | None = None) -> None:
-        stream = link._new_stream()
+        stream = link.new_stream()
         stream.to_receive = 1  # which does not come
-        with link._opened() as device:
-            link._library.dynagate_run(device, stream, int(random.integers(1, 40)), 1000)
+        with link.opened() as device:
+            link.library.dynagate_run(device, stream, int(random.integers(1, 40)), 1000)
         write(link, samples, results)
 
     monkeypatch.setattr(SimShellLink, "write", later)

@@ -84,7 +84,7 @@ def test_a_damaged_result_is_made_anew(
     """A full disk leaves such; Yosys' part is played by what it made before."""
     built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
     result = synthesize(built)
-    monkeypatch.setattr(synth, "_run", lambda *_: result)
+    monkeypatch.setattr(synth, "synthesize_tops", lambda *_: result)
     elsewhere = replace(built, folder=tmp_path)
     (tmp_path / "synth-xcup.json").write_bytes(content)
     assert synthesize(elsewhere) == result

@@ -456,9 +456,9 @@ def test_single_precision_is_the_default() -> None:
 
 def test_a_kernel_that_is_not_in_the_process() -> None:
     """A program from JAX's cache on disk, whose operator was not made."""
-    from dynagate.jax.handlers import ROWS, _handlers
+    from dynagate.jax.handlers import ROWS, handlers_library
 
-    _handlers()
+    handlers_library()
     call = jax.ffi.ffi_call(ROWS, jax.ShapeDtypeStruct((2,), np.float64))
     with pytest.raises(Exception, match="dynagate kernel 5 is not in this process"):
         call(np.zeros(2), key=np.int64(5), size=np.int64(2), zeros=np.array([], np.int64)).block_until_ready()

@@ -97,8 +97,8 @@ def test_a_folder_is_read_again_only_after_a_change(
     damage: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process reads each folder once, and once more after any change; new files may change unseen for a while."""
-    reads, checksum = list[Path](), cache._checksum
-    monkeypatch.setattr(cache, "_checksum", lambda folder, name: (reads.append(folder), checksum(folder, name))[1])
+    reads, checksum = list[Path](), cache.checksum_of
+    monkeypatch.setattr(cache, "checksum_of", lambda folder, name: (reads.append(folder), checksum(folder, name))[1])
     target = kept(tmp_path / "thing", make, Failure)
     reads.clear()
     for _ in range(2):
@@ -284,7 +284,9 @@ def test_no_library_of_a_design_folder_is_loaded(built: Design, tmp_path: Path) 
 def own_cache(built: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache that a test may damage, with the design's model in it."""
     cache = tmp_path / "cache"
-    model = verilate._Model.of("datapath", [built.module("datapath")], [("datapath", name) for name in verilate.PORTS])
+    model = verilate.VerilatorModel.of(
+        "datapath", [built.module("datapath")], [("datapath", name) for name in verilate.PORTS]
+    )
     for folder in (library(built.module("datapath")).parent, verilate.runtime().parent, model.compiled(None)):
         shutil.copytree(folder, cache / folder.name)
     cache.chmod(0o700)

@@ -17,7 +17,7 @@ from dynagate import evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.graph import Graph
 from dynagate.graph.reference_gradient import relative_errors
-from dynagate.native.emit import _windows, emit
+from dynagate.native.emit import windows_of, emit
 from dynagate.native.nan_sentinels import watched
 from dynagate.native.register_allocation import TRIG, KernelStep, program
 
@@ -124,14 +124,14 @@ def _lives(graph: Graph, fused: Mapping[int, int], segment: Sequence[KernelStep]
 )
 def test_windows_write_every_entry_that_is_used(pattern: str) -> None:
     used = [c == "1" for c in pattern]
-    windows = _windows(used)
+    windows = windows_of(used)
     written = {k for at, width in windows for k in range(at, at + width)}
     row = 8 if 4 < len(used) < 8 and all(used) else len(used)
     assert {k for k, u in enumerate(used) if u} <= written <= set(range(row))
     assert len(windows) <= sum(used)
-    assert _windows([True] * 16) == [(0, 8), (8, 8)]
-    assert _windows([True] * 3 + [False] * 9) == [(0, 4)]
-    assert _windows([True] * 7) == [(0, 8)]
+    assert windows_of([True] * 16) == [(0, 8), (8, 8)]
+    assert windows_of([True] * 3 + [False] * 9) == [(0, 4)]
+    assert windows_of([True] * 7) == [(0, 8)]
 
 
 NEON = ["aarch64-linux-gnu-gcc", "-static"]

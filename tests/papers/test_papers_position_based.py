@@ -61,7 +61,7 @@ def tree() -> Robot:
 def random_q(robot: Robot, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     q = np.empty(robot.nq)
-    move(PositionBased(robot, 0.1)._links, neutral(robot), rng.uniform(-1.0, 1.0, robot.nv), q)
+    move(PositionBased(robot, 0.1).links, neutral(robot), rng.uniform(-1.0, 1.0, robot.nv), q)
     return q
 
 
@@ -71,8 +71,8 @@ class Mechanics:
     def __init__(self, **options: Any) -> None:
         self.robot = tree()
         self.sim = PositionBased(self.robot, 0.05, **options)
-        self.links, n = self.sim._links, self.robot.nv
-        self.problem = Problem(self.links, self.sim._points, self.sim._joints, self.sim._settings)
+        self.links, n = self.sim.links, self.robot.nv
+        self.problem = Problem(self.links, self.sim.points, self.sim.joints, self.sim.settings)
         rng = np.random.default_rng(0)
         self.q = random_q(self.robot, 1)
         self.poses = np.empty((4, len(self.robot.links), 3, 4))
@@ -82,7 +82,7 @@ class Mechanics:
             move(self.links, self.q, rng.uniform(-0.1, 0.1, n), near)
             place(self.links, near, pose, self.twist)
         self.load, self.stiffness = np.empty((4, 3, 4)), np.empty((4, 6, 6))
-        self.terms = rng.uniform(0.0, 5.0, (2, n)) * (self.sim._joints.place >= 0)
+        self.terms = rng.uniform(0.0, 5.0, (2, n)) * (self.sim.joints.place >= 0)
 
     def at(self, v: np.ndarray) -> np.ndarray:
         moved = np.empty(self.robot.nq)
@@ -97,7 +97,7 @@ class Mechanics:
         return value, gradient
 
     def forces(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        u, n = len(self.sim._settings.second), self.robot.nv
+        u, n = len(self.sim.settings.second), self.robot.nv
         q = np.array([self.at(v[a * n : (a + 1) * n]) for a in range(u)])
         forces, jacobian = np.empty(u * n), np.empty((u * n, u * n))
         twists = np.empty((u, n, 6))
@@ -171,7 +171,7 @@ def test_algorithms_1_to_3() -> None:
 def test_hessian_is_the_mass_matrix() -> None:
     """The part of Equation 5's Hessian that is a square's is M/dt², M by the project's own algorithm."""
     robot = chain(3)
-    links = PositionBased(robot, 0.1)._links
+    links = PositionBased(robot, 0.1).links
     q = np.random.default_rng(0).uniform(-1.0, 1.0, robot.nq)
     pose, twist = np.empty((6, 3, 4)), np.empty((6, 6))
     stiffness, hessian = np.zeros((6, 6, 6)), np.zeros((6, 6))
@@ -238,10 +238,10 @@ def test_forward_dynamics_are_the_projects() -> None:
     rng = np.random.default_rng(2)
     q, qd, tau = random_q(robot, 4), rng.uniform(-1, 1, robot.nv), rng.uniform(-1, 1, robot.nv)
     qdd = evaluate(trace(robot, "forward_dynamics"), {"q": q[None], "qd": qd[None], "tau": tau[None]})["qdd"][0]
-    assert relative(accelerations(sim._links, sim._joints, q, qd, tau), qdd) < 1e-11
+    assert relative(accelerations(sim.links, sim.joints, q, qd, tau), qdd) < 1e-11
     kinetic = evaluate(trace(robot, "kinetic_energy"), {"q": q[None], "qd": qd[None]})["kinetic_energy"]
-    rest = mechanical_energy(sim._links, q, np.zeros(robot.nv))
-    assert np.isclose(mechanical_energy(sim._links, q, qd) - rest, kinetic[0], rtol=1e-12)
+    rest = mechanical_energy(sim.links, q, np.zeros(robot.nv))
+    assert np.isclose(mechanical_energy(sim.links, q, qd) - rest, kinetic[0], rtol=1e-12)
 
 
 def test_drag_is_the_papers_integral() -> None:

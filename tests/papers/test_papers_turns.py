@@ -46,7 +46,7 @@ def state(robot: Robot, sim: PositionBased, where: str, random: np.random.Genera
         if where == "limits" and link.joint.nv == 1 and sides:
             v[part] = random.choice(sides)
     q = np.empty(robot.nq)
-    move(sim._links, neutral(robot), v, q)
+    move(sim.links, neutral(robot), v, q)
     return q, speed * random.normal(size=robot.nv)
 
 
@@ -85,7 +85,7 @@ def test_a_step_from_rest_loses_energy(name: str, dt: float) -> None:
     """½ |ΔT/dt|² + V of the step's end is at most V of its begin: the minimum is not above the start, at any dt."""
     robot = robot_of(name)
     sim = PositionBased(robot, dt, method="lm-full")
-    links, nv = sim._links, robot.nv
+    links, nv = sim.links, robot.nv
     q, _ = state(robot, sim, "random", np.random.default_rng(0))
     for _ in range(3):
         track, _ = ran(sim, q, np.zeros(nv), 1)

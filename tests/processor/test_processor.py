@@ -328,12 +328,12 @@ def test_a_soft_reset_within_packets_keeps_the_program(
         for _ in range(40):  # nobody takes results, which wait for the reset
             driver.session.read_counters()
         driver.session.reset()
-        link._stream = link._new_stream()
+        link.stream = link.new_stream()
         link._under_way.clear()
         if count == size:  # the beat that is offered stays
             with suppress(DeviceError):
                 link.read(link.buffer((1, 1, 1)))
-        link._stream = link._new_stream()
+        link.stream = link.new_stream()
         check(accelerator, programs["arm"], 5)
 
 

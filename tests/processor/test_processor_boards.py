@@ -86,9 +86,7 @@ def test_a_computer_without_amaranth_runs_programs(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_netlist_of_a_core_runs_programs(tmp_path: Path) -> None:
     """Of ECP5's cells, behind its serial pins."""
-    flow = routes._Flow(
-        routes.Gateware.of_cores(TINY, 1), boards.load("ulx3s"), tmp_path, 25_000_000, lambda text: None
-    )
+    flow = routes.Flow(routes.Gateware.of_cores(TINY, 1), boards.load("ulx3s"), tmp_path, 25_000_000, lambda text: None)
     cells = flow.synthesize(pll.fastest(25.0, 100.0), 100.0)
     assert cells["MULT18X18D"] >= 2
     assert cells["DP16KD"] >= 8
@@ -105,7 +103,7 @@ def test_the_netlist_of_the_ulx3s_s_cores_runs_three_robots(tmp_path: Path) -> N
     ulx3s = boards.load("ulx3s")
     cores = cores_of(ulx3s)
     gateware = routes.Gateware.of_cores(cores.core, cores.cores)
-    cells = routes._Flow(gateware, ulx3s, tmp_path, 25_000_000, print).synthesize(pll.fastest(25.0, 100.0), 100.0)
+    cells = routes.Flow(gateware, ulx3s, tmp_path, 25_000_000, print).synthesize(pll.fastest(25.0, 100.0), 100.0)
     assert cells["DP16KD"] <= ulx3s.allowed("bram")
     library = netlist_library(tmp_path / "netlist.v", progress=print)
     own = [ARM]
@@ -247,7 +245,7 @@ def test_a_board_s_own_file_makes_a_netlist(tmp_path: Path) -> None:
     cores = cores_of(board)
     assert cores.core == Core()
     gateware = routes.Gateware.of_cores(cores.core, cores.cores)
-    cells = routes._Flow(gateware, board, tmp_path, board.link.limit.baud, print).synthesize(
+    cells = routes.Flow(gateware, board, tmp_path, board.link.limit.baud, print).synthesize(
         pll.fastest(25.0, 100.0), 100.0
     )  # type: ignore[union-attr]
     assert cells["MULT18X18D"] == 26

@@ -45,7 +45,7 @@ from dynagate.hw.processor.board import cores_of
 from dynagate.hw.processor.compiler.instructions import instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.compiler.scheduled import OUTPUT_OVERHEAD_CYCLES
-from dynagate.hw.targets.board_fit import _most_bytes, choose, rate_text
+from dynagate.hw.targets.board_fit import choose, most_bytes, rate_text
 from dynagate.robot import Joint, Link
 from dynagate.views.bars import Bar, draw_bars, ticks
 from dynagate.views.svg import NAMESPACE
@@ -103,7 +103,7 @@ def test_a_run_of_a_large_robot_measures_what_is_worth_most() -> None:
 def test_figures_that_are_left_out_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The arm as if it were large: the functions in float32 alone."""
     arm = robots.load("two_joint_arm")
-    sizes = [len(trace(arm, name, **comparison._options(arm, name))) for name in budget.STAGES]
+    sizes = [len(trace(arm, name, **comparison.options_for(arm, name))) for name in budget.STAGES]
     monkeypatch.setattr(budget, "MOST", sum(sizes))
     found = json.loads(json.dumps(quick(monkeypatch)))
     assert {name: list(row) for name, row in found["single_call"].items()} == {
@@ -172,7 +172,7 @@ def test_an_interrupted_run_goes_on(result: dict[str, Any], monkeypatch: pytest.
 
     parts = {name: (lambda value=value: value) for name, value in result.items() if name not in ("robot", "machine")}
     del parts["degrees_of_freedom"]
-    monkeypatch.setattr(comparison, "_parts", lambda *_: parts)
+    monkeypatch.setattr(comparison, "measurements", lambda *_: parts)
     with pytest.raises(KeyboardInterrupt):
         comparison.compare(arm, Region.of(arm), asked, keep=stop)
     begun = kept[-1]
@@ -180,7 +180,7 @@ def test_an_interrupted_run_goes_on(result: dict[str, Any], monkeypatch: pytest.
     assert "deadline" not in begun
     counted: list[str] = []
     monkeypatch.setattr(
-        comparison, "_parts", lambda *_: {name: (lambda name=name: counted.append(name)) for name in parts}
+        comparison, "measurements", lambda *_: {name: (lambda name=name: counted.append(name)) for name in parts}
     )
     whole = comparison.compare(arm, Region.of(arm), asked, begun=begun)
     assert counted == ["fpga_modeled", "deadline", "paper"]
@@ -549,9 +549,9 @@ def test_the_bytes_of_a_sample_are_counted_in_one_place() -> None:
     formatted = assign(trace(iiwa, "forward_dynamics_gradient"), Region.of(iiwa), Policy())
     words = len(formatted.graph.result_nodes)
     board = hw_boards.load("vcu118")
-    model = comparison._modeled(plan(formatted, 8), [1])
+    model = comparison.modeled_figures(plan(formatted, 8), [1])
     assert board.link.width == comparison.STREAM_BITS
-    assert model["bytes_out"] == _most_bytes(formatted, board) == sample_bytes(words, board.link.width)
+    assert model["bytes_out"] == most_bytes(formatted, board) == sample_bytes(words, board.link.width)
     assert (words, model["bytes_in"], model["bytes_out"]) == (119, 128, 512)
 
 

@@ -50,3 +50,51 @@ def test_no_module_imports_from_a_test_module() -> None:
     assert len(files) > 200
     imports = [f"{path.relative_to(ROOT)}: {name}" for path in files for name in imported_modules(path)]
     assert [line for line in imports if is_test_module(line.split(": ")[1])] == []
+
+
+PRIVATE_USES = 66
+"""Number of places where tests use a private name of the package or of the examples. It may only fall."""
+NOT_OURS = {"_asdict", "_replace", "_fields", "_repr_html_", "_repr_mimebundle_"}
+"""Names that other projects define as public."""
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name != "_" and name not in NOT_OURS
+
+
+def private_uses(tree: ast.AST) -> Iterator[str]:
+    """Yield private attributes of other objects, imports of private names, and private names that are replaced."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                yield f"{node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("dynagate", "examples")):
+            parts = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+            yield from (f"{node.lineno}: {part}" for part in parts if is_private(part))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("attr"):
+            texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            yield from (f"{node.lineno}: {text}" for text in texts if any(map(is_private, text.split("."))))
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("a._b", 1),
+        ("self._b + cls._c", 0),
+        ("a._replace(b=1).__dict__", 0),
+        ("from dynagate.host import _x, y", 1),
+        ("monkeypatch.setattr(a, '_b', None)", 1),
+        ("monkeypatch.setattr('dynagate.a._b', None)", 1),
+        ("getattr(a, 'b')", 0),
+    ],
+)
+def test_private_uses_are_counted(line: str, count: int) -> None:
+    assert len([*private_uses(ast.parse(line))]) == count
+
+
+def test_private_names_in_tests_become_fewer() -> None:
+    files = sorted(SUITE.rglob("*.py"))
+    uses = [f"{path.relative_to(ROOT)}:{use}" for path in files for use in private_uses(ast.parse(path.read_text()))]
+    assert len(uses) == PRIVATE_USES, "write the smaller number here, or test through a public name:\n" + "\n".join(
+        uses
+    )

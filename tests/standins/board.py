@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 from dynagate.host.links import RegisterError
-from dynagate.host.sim_links import IDLE, SimShellLink, _Ring
+from dynagate.host.sim_links import IDLE, BeatQueue, SimShellLink
 from dynagate.hw.rtl.regmap import BITS
 
 FIFO = 4096
@@ -34,15 +34,15 @@ class Board:
         self.axi, self.lanes = axi, axi.lanes
         self.out: list[tuple[bytes, bool]] = []
         self._lock = threading.RLock()
-        self._ring = _Ring(self.lanes)
-        sim._stream.in_words = self.lanes
-        pausing = sim._stream.gap or sim._stream.stall
+        self._ring = BeatQueue(self.lanes)
+        sim.stream.in_words = self.lanes
+        pausing = sim.stream.gap or sim.stream.stall
         self._idle_cycles = 4000 if pausing else sim.design.latency + 60
         self.held = False
         self._still = False
 
     def unsent(self) -> int:
-        stream = self.sim._stream
+        stream = self.sim.stream
         return int(stream.to_send - stream.sent)
 
     def push(self, data: bytes, last: bool = True) -> None:
@@ -54,7 +54,7 @@ class Board:
         while True:
             with self._lock:
                 if self.unsent() < FIFO:
-                    self._ring.put(beats, ends, self.sim._stream)
+                    self._ring.put(beats, ends, self.sim.stream)
                     self._still = False
                     return
                 if len(self.out) < FIFO:
@@ -95,13 +95,13 @@ class Board:
         if self._still:
             return
         words, last = np.zeros((beats, self.lanes), np.uint32), np.zeros(beats, np.uint8)
-        with self.sim._opened() as device:
-            stream = self.sim._stream
+        with self.sim.opened() as device:
+            stream = self.sim.stream
             stream.sink, stream.sink_last = words.ctypes.data, last.ctypes.data
             stream.out_words, stream.out_sample, stream.in_sample = self.lanes, 1, self.axi.beats.input
             stream.sink_begin, stream.to_receive = stream.received, stream.received + beats
             stream.quiet = 0
-            state = self.sim._library.dynagate_run(device, stream, self._idle_cycles, 5)
+            state = self.sim.library.dynagate_run(device, stream, self._idle_cycles, 5)
             self._still = state == IDLE and not self.unsent()
             count = int(stream.received - stream.sink_begin)
             stream.to_receive = stream.received

@@ -154,8 +154,8 @@ class StewartTrinkle:
         check_positive("dt", dt)
         number("mu is ", mu, AT_LEAST_ZERO, ContactError)
         self.robot, self.dt, self.mu = robot, dt, mu
-        self._links, self._joints = links_of(robot), joints_of(robot, servo)
-        self._points = points_of(robot, Contact(points, planes), None)
+        self.links, self.joints = links_of(robot), joints_of(robot, servo)
+        self.points = points_of(robot, Contact(points, planes), None)
 
     def run(
         self,
@@ -171,7 +171,7 @@ class StewartTrinkle:
         PositionBasedError: shapes, numbers that are not finite, targets without a servo.
         """
         inputs = check_single(self.robot, q0, qd0, steps, target=target)
-        check_servo(self._joints, inputs.target)
+        check_servo(self.joints, inputs.target)
         v = inputs.qd0.copy()
         slide = Slide(
             qd=v,
@@ -182,8 +182,8 @@ class StewartTrinkle:
             solved=np.zeros(steps, np.int64),
         )
         slide.q[0] = inputs.q0
-        slide.energy[0] = mechanical_energy(self._links, slide.q[0], v)
-        taken = _march(self._links, self._joints, self._points, self.dt, self.mu, slide, v, inputs.target[0])
+        slide.energy[0] = mechanical_energy(self.links, slide.q[0], v)
+        taken = _march(self.links, self.joints, self.points, self.dt, self.mu, slide, v, inputs.target[0])
         if taken < steps:
             lost = slide.iterations[taken] < 0
             reason = "contacts have no impulses" if lost else "the motion is not finite any more"

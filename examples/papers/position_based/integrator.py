@@ -104,7 +104,7 @@ class PositionBased:
         iterations: int = 1000,
         threads: int | None = None,
     ) -> None:
-        self._links = links_of(robot)
+        self.links = links_of(robot)
         check_kind("contact", contact, Contact)
         check_kind("drag", drag, Drag)
         damped = any(link.joint.damping or link.joint.armature for link in robot.links)
@@ -114,18 +114,18 @@ class PositionBased:
         _warn_of_order(order, dt, robot.nv)
         self.robot, self.dt, self.order, self.method, self.tolerance = robot, dt, order, method, tolerance
         self.threads = threads or os.cpu_count() or 1
-        self._points = points_of(robot, contact, drag)
-        self._joints = joints_of(robot, servo)
+        self.points = points_of(robot, contact, drag)
+        self.joints = joints_of(robot, servo)
         weights = collocation(order)
         pull = float(np.linalg.norm(robot.gravity)) or 9.81
         weight = pull * sum(link.mass for link in robot.links)
         if weight == 0.0:
             raise PositionBasedError(f"robot '{robot.name}' has no mass; expected some")
-        self._rounding = ROUNDING * float(self._links.size.max()) / pull / dt**2
+        self._rounding = ROUNDING * float(self.links.size.max()) / pull / dt**2
         _warn_of_rounding(self._rounding, tolerance, dt)
-        self._settings = Settings(
+        self.settings = Settings(
             dt=float(dt),
-            scale=tolerance * weight * self._links.size,
+            scale=tolerance * weight * self.links.size,
             most=iterations,
             exact=method == "lm-full" or self.objective == "forces",
             second=weights.second,
@@ -150,7 +150,7 @@ class PositionBased:
         with quaternions, targets without a servo.
         """
         inputs = check_inputs(self.robot, q0, qd0, steps, tau=tau, target=target)
-        check_servo(self._joints, inputs.target)
+        check_servo(self.joints, inputs.target)
         batch = len(inputs.q0)
         record = Record(
             q=np.empty((batch, steps + 1, self.robot.nq)),
@@ -160,7 +160,7 @@ class PositionBased:
         )
         record.q[:, 0] = inputs.q0
         for b in range(batch):
-            record.energy[b, 0] = mechanical_energy(self._links, inputs.q0[b], inputs.qd0[b])
+            record.energy[b, 0] = mechanical_energy(self.links, inputs.q0[b], inputs.qd0[b])
         self._each(inputs, record)
         self._warn_of_stuck(record)
         warn_beyond_limits(self.robot, record.q)
@@ -192,7 +192,7 @@ class PositionBased:
                     future.result()
 
     def _march(self, before: Floats, torques: Floats, targets: Floats, record: Record) -> None:
-        parts = (Problem(self._links, self._points, self._joints, self._settings), before, torques, targets, record)
+        parts = (Problem(self.links, self.points, self.joints, self.settings), before, torques, targets, record)
         if self.method == "lbfgs":
             from examples.papers.position_based.lbfgs import run_lbfgs
 
@@ -203,13 +203,13 @@ class PositionBased:
     def _before(self, q0: Floats, qd0: Floats, tau: Floats) -> Floats:
         """The configuration at the collocation's node before the start: to first order where the steps are, else to
         second, by forward dynamics."""
-        time = self._settings.times[0] * self.dt
+        time = self.settings.times[0] * self.dt
         tangent = time * qd0
         if self.order > 2:
-            qdd = accelerations(self._links, self._joints, q0, qd0, tau[0])
-            tangent = tangent + 0.5 * time**2 * body_acceleration(self._links, qd0, qdd)
+            qdd = accelerations(self.links, self.joints, q0, qd0, tau[0])
+            tangent = tangent + 0.5 * time**2 * body_acceleration(self.links, qd0, qdd)
         before = np.empty_like(q0)
-        move(self._links, q0, tangent, before)
+        move(self.links, q0, tangent, before)
         return before
 
     def _warn_of_stuck(self, record: Record) -> None:

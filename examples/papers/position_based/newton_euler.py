@@ -206,7 +206,7 @@ class NewtonEuler:
             raise SchemeError(f"scheme '{scheme}'; expected one of {', '.join(SCHEMES)}")
         check_positive("dt", dt)
         self.robot, self.dt, self.scheme = robot, dt, scheme
-        self._links, self._joints = links_of(robot), joints_of(robot, None)
+        self.links, self.joints = links_of(robot), joints_of(robot, None)
 
     def run(self, q0: npt.ArrayLike, qd0: npt.ArrayLike | None, steps: int, tau: npt.ArrayLike | None = None) -> Motion:
         """q0 (nq,), qd0 (nv,) or None for rest, tau (nv,) or (steps, nv).
@@ -218,8 +218,8 @@ class NewtonEuler:
         energy = np.full(steps + 1, np.nan)
         qd = inputs.qd0.copy()
         q[0] = inputs.q0
-        energy[0] = mechanical_energy(self._links, q[0], qd)
-        done = _march(self._links, self._joints, *_tableau(self.scheme), self.dt, inputs.tau, q, energy, qd)
+        energy[0] = mechanical_energy(self.links, q[0], qd)
+        done = _march(self.links, self.joints, *_tableau(self.scheme), self.dt, inputs.tau, q, energy, qd)
         q[done + 1 :], energy[done + 1 :] = np.nan, np.nan
         warn_beyond_limits(self.robot, q)
         return Motion(q, energy, done)

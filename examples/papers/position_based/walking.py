@@ -125,7 +125,7 @@ class WalkingTask:
         weight = float(np.linalg.norm(own.gravity)) * sum(link.mass for link in own.links)
         stiffness = weight / len(self.legged.feet) / DEPTH**2
         contact = Contact(self.legged.feet, (Plane(),), stiffness, stiffness * GRIP / self.dt)
-        self._links = links_of(own)
+        self.links = links_of(own)
         self._steps: PositionBased | StewartTrinkle | Rollout | ServoedRollout
         servo = self.legged.servo
         if simulator == "contact":
@@ -156,7 +156,7 @@ class WalkingTask:
         for values in (offset, qd):
             values[self._motors] = random.uniform(-chosen["noise"], chosen["noise"], self.motors)
         q = np.empty_like(self.legged.stance)
-        move(self._links, self.legged.stance, offset, q)
+        move(self.links, self.legged.stance, offset, q)
         qd[0] = chosen["push"]
         return q, qd
 
@@ -207,7 +207,7 @@ class WalkingTask:
             track = self._steps.run(q, qd, self._hold, target=np.repeat(target[:, None], self._hold, axis=1))
         moved = np.empty_like(qd)
         for path, change in zip(track.q, moved, strict=True):
-            subtract(self._links, path[-1], path[-2], change)
+            subtract(self.links, path[-1], path[-2], change)
         return track.q[:, -1], moved / self.dt, np.all(track.converged, axis=1)
 
     def _has_fallen(self, q: Floats) -> Flags:

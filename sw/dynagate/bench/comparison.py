@@ -95,7 +95,7 @@ def compare(
     known = begun if begun is not None and goes_on(begun, result) else {}
     if known:
         result["machine"] = known["machine"]
-    for name, measure in _parts(robot, region, asked, progress, result).items():
+    for name, measure in measurements(robot, region, asked, progress, result).items():
         result[name] = known[name] if name in known else measure()
         if keep is not None:
             keep(result)
@@ -115,13 +115,13 @@ def goes_on(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return same and machines[0] == machines[1]
 
 
-def _parts(
+def measurements(
     robot: Robot, region: Region, asked: Mapping[str, Any], progress: Progress, result: Mapping[str, Any]
 ) -> dict[str, Callable[[], Any]]:
     """Return the measurements in order, by their name in the result. `result` holds the results of the earlier ones."""
     batches, threads, peers_too = asked["batches"], asked["threads"], asked["pinocchio"]
     fit = budget.chosen(
-        lambda name: len(trace(robot, name, **_options(robot, name))),
+        lambda name: len(trace(robot, name, **options_for(robot, name))),
         card=has_driver(),
         peers=peers_too,
         everything=asked["everything"],
@@ -151,10 +151,10 @@ def _parts(
 
     def million() -> Any:
         one = region.sample(GRADIENT, 1, SEED)
-        return deadline(trace(robot, GRADIENT, **_options(robot, GRADIENT)), one, planned(GRADIENT), CLOCK_HZ)
+        return deadline(trace(robot, GRADIENT, **options_for(robot, GRADIENT)), one, planned(GRADIENT), CLOCK_HZ)
 
     def modeled() -> Any:
-        model = _modeled(planned(GRADIENT), batches)
+        model = modeled_figures(planned(GRADIENT), batches)
         model["partitions"] = _modeled_partitions(planned, result["partitions"], model["batches"])
         stages = dict.fromkeys((*STAGES, *STEPS))
         model["single_call"] = {name: planned(name).latency / CLOCK_HZ * 1e9 for name in stages}
@@ -176,7 +176,7 @@ def _parts(
         "solver": said("the solver of optimal control", lambda: solvers.measured(robot, region, crocoddyl=peers_too)),
         **(held if robot.constraints else {}),
         "cuda": said(
-            "the GPU, if there is one", lambda: gpu.measured(robot, region, batches, partial(_options, robot))
+            "the GPU, if there is one", lambda: gpu.measured(robot, region, batches, partial(options_for, robot))
         ),
         "accuracy": said("accuracy", lambda: _accuracy(robot, fit)),
         "fpga_modeled": said("the modeled FPGA", modeled),
@@ -193,7 +193,7 @@ def _parts(
     return parts | {part: unless_left_out(what, parts[part]) for part, what in of_budget.items()}
 
 
-def _options(robot: Robot, name: str) -> dict[str, Any]:
+def options_for(robot: Robot, name: str) -> dict[str, Any]:
     """Return the options with the fewest operations, which are the fastest ones on a CPU.
 
     The search for an expression frame traces once for each link, so large robots use the default frame, which a count
@@ -214,7 +214,7 @@ def _single_calls(robot: Robot, region: Region, fit: Chosen, progress: Progress)
             continue
         progress(f"single calls: {name}")
         inputs = region.sample(name, 1, SEED)
-        graph = trace(robot, name, **_options(robot, name))
+        graph = trace(robot, name, **options_for(robot, name))
         rows[name] = {str(np.dtype(dtype)): asdict(single_call(Kernel(graph, dtype), inputs)) for dtype in dtypes}
     return rows
 
@@ -228,7 +228,7 @@ def _throughput(robot: Robot, region: Region, threads: int, fit: Chosen, progres
             continue
         progress(f"batches: {name}, {np.dtype(dtype)}, {layout}, {count} threads")
         row = {"function": name, "dtype": str(np.dtype(dtype)), "layout": layout, "threads": count}
-        with compile(robot, name, **options, **_options(robot, name)) as accelerator:
+        with compile(robot, name, **options, **options_for(robot, name)) as accelerator:
             for batch in THROUGHPUT_BATCHES if count == 1 else THROUGHPUT_BATCHES[-1:]:
                 run = accelerator.bind(**_filled(accelerator, region, batch))
                 measured = timing(run).per(batch)
@@ -266,7 +266,7 @@ def _partitions(
     needed = {name: (*BESIDE[name], function) for name, function in ON_CHIP.items()}
     needed = {name: all_of for name, all_of in needed.items() if all(fit.has(FLOAT32, one) for one in all_of)}
     names = dict.fromkeys(one for all_of in needed.values() for one in all_of)
-    kernel = {name: compile(robot, name, dtype=np.float32, **_options(robot, name)) for name in names}
+    kernel = {name: compile(robot, name, dtype=np.float32, **options_for(robot, name)) for name in names}
     rows = []
     for batch in batches:
         known = _filled(kernel[GRADIENT], region, batch)
@@ -309,12 +309,12 @@ def _batches(
         ("cpu", {"dtype": np.float32, "threads": threads}),
         ("numpy", {}),
     ]
-    operations = len(trace(robot, GRADIENT, **_options(robot, GRADIENT)))
+    operations = len(trace(robot, GRADIENT, **options_for(robot, GRADIENT)))
     for device, options in devices:
         if not fit.has(_thing(options), GRADIENT):
             continue
         progress(f"end to end: {device}")
-        with compile(robot, GRADIENT, device=device, **options, **_options(robot, GRADIENT)) as accelerator:
+        with compile(robot, GRADIENT, device=device, **options, **options_for(robot, GRADIENT)) as accelerator:
             for batch in batches:
                 if device == "numpy" and batch > batches[0] and batch * operations > MOST_NUMBERS:
                     continue
@@ -348,7 +348,7 @@ def _accuracy(robot: Robot, fit: Chosen) -> dict[str, Any]:
         "tau": random.uniform(-1.0, 1.0, (count, robot.nv)),
     }
     normalized(robot, state["q"])
-    fewest = _options(robot, GRADIENT)
+    fewest = options_for(robot, GRADIENT)
     rows = {}
     choices: list[tuple[str, Any, dict[str, Any]]] = [("float32 fewest operations", np.float32, fewest)]
     if fit.has(budget.DEFAULT_FRAME):
@@ -393,7 +393,7 @@ def _modeled_partitions(
         whole: Modeled times of the datapath of the complete gradient.
     """
     batches = [row["batch"] for row in whole]
-    chip = {name: _modeled(planned(function), batches)["batches"] for name, function in ON_CHIP.items()}
+    chip = {name: modeled_figures(planned(function), batches)["batches"] for name, function in ON_CHIP.items()}
     modeled = {(name, row["batch"]): row["ns"] for name, rows in chip.items() for row in rows}
     return [
         {
@@ -406,7 +406,7 @@ def _modeled_partitions(
     ]
 
 
-def _modeled(planned: Plan, batches: Sequence[int]) -> dict[str, Any]:
+def modeled_figures(planned: Plan, batches: Sequence[int]) -> dict[str, Any]:
     """Return modeled times of a datapath at an assumed clock behind an assumed link, from the exact cycles of its
     schedule.
     """

@@ -80,7 +80,7 @@ def view(context: click.Context, robot: Robot, trajectory: Path | None, options:
     """
     from dynagate.views.scene.pictures import Shapes, draw, sweep
 
-    q = sweep(robot) if trajectory is None else _read(trajectory)
+    q = sweep(robot) if trajectory is None else read_trajectory(trajectory)
     file = Path(robots.file_of(context.params["robot"]))
     urdf = file if file.suffix == ".urdf" else None
     chosen: dict[str, Any] = {"dt": options.dt, "theme": options.theme, "shapes": Shapes(urdf, options.meshes)}
@@ -106,7 +106,7 @@ def _turned(robot: Robot, q: Any, **options: Any) -> None:
             click.echo()
 
 
-def _read(file: Path) -> Any:
+def read_trajectory(file: Path) -> Any:
     """Return the configurations of a file. Raises ClickException: it holds none."""
     if not os.path.isfile(file):
         raise CommandError(f"{file}: no such file; expected an .npz file with q")

@@ -178,14 +178,14 @@ class _Common(NamedTuple):
 
 MOST_KEPT = 200_000
 """Largest number of operations in all cached graphs together, which take about 100 MB."""
-_GRAPHS: Cache[Hashable, Graph] = Cache(MOST_KEPT, len)
+GRAPHS: Cache[Hashable, Graph] = Cache(MOST_KEPT, len)
 
 
 def _traced(asked: _Asked) -> Graph:
     """Return the graph, from the kept ones if it is among them."""
     options = tuple((name, _as_key(value)) for name, value in sorted(asked.options.items()))
     key = asked.robot, Same(asked.algorithm), tuple(asked.chosen), asked.common, options
-    return _GRAPHS.get(key, lambda: _recorded(asked))
+    return GRAPHS.get(key, lambda: _recorded(asked))
 
 
 def _as_key(value: Any) -> Hashable:

@@ -164,7 +164,7 @@ class Mppi(Solver):
         )
         self.samples, self.iterations, self.seed = int(samples), int(iterations), int(seed)
         self.temperature = float(temperature)
-        self._lines = noise.NoiseLines(int(nodes), int(knots), _spread(spread, self.robot.nv) / DEVIATION)
+        self._lines = noise.NoiseLines(int(nodes), int(knots), spread_of(spread, self.robot.nv) / DEVIATION)
         self.draws = 0
         self.compile(lambda: sampled_loop(self.robot, cost, self.step, self.knots, self.joints, self.temperature))
 
@@ -293,6 +293,6 @@ def _check_below(name: str, value: object) -> None:
     check_count(name, value, WORDS - 1, 0)
 
 
-def _spread(value: npt.ArrayLike, n: int) -> Array:
+def spread_of(value: npt.ArrayLike, n: int) -> Array:
     accepted = AT_LEAST_ZERO.called("one standard deviation of 0 or more, or one for each joint")
     return np.broadcast_to(one_or_several("spread=", value, (n,), accepted), (n,))

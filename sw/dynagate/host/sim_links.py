@@ -63,7 +63,7 @@ PACKETS = 16
 """Number of packets in flight that a simulated device allows."""
 
 
-class _Ring:
+class BeatQueue:
     """Beats that wait for the input stream: beat k since the stream was idle is in row k % capacity."""
 
     def __init__(self, words: int) -> None:
@@ -106,7 +106,7 @@ def checked_pauses(pauses: Any, seed: object) -> tuple[float, float]:
     return gap, stall
 
 
-class _Simulated(DeviceLink):
+class SimulatedLink(DeviceLink):
     """Base class of links to simulations. Raises DesignError if the library is no such model."""
 
     kind: str
@@ -119,20 +119,20 @@ class _Simulated(DeviceLink):
         self, library: Path, design: DesignRecord, *, pauses: tuple[float, float] = (0.0, 0.0), seed: int = 1
     ) -> None:
         self.text, self.design = library.name, design
-        self._gap, self._stall = (round(255 * p) for p in checked_pauses(pauses, seed))
+        self.gap, self._stall = (round(255 * p) for p in checked_pauses(pauses, seed))
         self._seed = seed
         # held for each call of the library; reentrant, because a signal handler may come between two
         self._lock = threading.RLock()
-        self._stream, self._under_way = self._new_stream(), deque[int]()  # samples of packets
+        self.stream, self._under_way = self.new_stream(), deque[int]()  # samples of packets
         self._in_use = False
         self.slowest = 0
         try:
-            self._library = ctypes.CDLL(str(library))
+            self.library = ctypes.CDLL(str(library))
             self._declare()
         except (OSError, AttributeError) as error:
             raise DesignError(f"{library} is not {self.kind}: {error}") from None
-        self._device: int = self._library.dynagate_open()
-        self._end = weakref.finalize(self, self._library.dynagate_close, self._device)
+        self._device: int = self.library.dynagate_open()
+        self._end = weakref.finalize(self, self.library.dynagate_close, self._device)
         self._end.atexit = False  # the process frees it
 
     def allow_cycles(self, cycles: int) -> None:
@@ -155,19 +155,19 @@ class _Simulated(DeviceLink):
             **self._own_functions(),
         }
         for name, (result, arguments) in functions.items():
-            function = getattr(self._library, f"dynagate_{name}")
+            function = getattr(self.library, f"dynagate_{name}")
             function.restype, function.argtypes = result, arguments
 
     @abstractmethod
     def _own_functions(self) -> dict[str, tuple[Any, list[Any]]]:
         """Result and arguments by name of what only this model's library has."""
 
-    def _new_stream(self) -> _Stream:
+    def new_stream(self) -> _Stream:
         random = (self._seed * 0x9E3779B97F4A7C15 + 1) % 2**64
-        return _Stream(in_sample=1, out_sample=1, random=random, gap=self._gap, stall=self._stall)
+        return _Stream(in_sample=1, out_sample=1, random=random, gap=self.gap, stall=self._stall)
 
     @contextmanager
-    def _opened(self) -> Iterator[int]:
+    def opened(self) -> Iterator[int]:
         """The device for one call of the library. What a signal handler closes meanwhile ends after the call."""
         with self._lock:
             if self.closed:
@@ -181,16 +181,16 @@ class _Simulated(DeviceLink):
                     self._end()
 
     def write(self, samples: Words, results: int | None = None) -> None:
-        with self._opened() as device:
+        with self.opened() as device:
             if len(self._under_way) >= self.depth:
                 raise DeviceError(f"{self.text} has {self.depth} batches under way; expected their results to be read")
-            count, beats, words = self._rows("samples", samples, self._library.dynagate_in_words(device))
+            count, beats, words = self._rows("samples", samples, self.library.dynagate_in_words(device))
             if not self._under_way:
-                self._stream, self._ring = self._new_stream(), _Ring(words)
-            self._stream.in_words, self._stream.in_sample = words, beats
+                self.stream, self._ring = self.new_stream(), BeatQueue(words)
+            self.stream.in_words, self.stream.in_sample = words, beats
             last = np.zeros((count, beats), np.uint8)
             last[slice(None) if self.packet == PER_SAMPLE else slice(-1, None), -1:] = 1
-            self._ring.put(samples.reshape(count * beats, words), last.reshape(-1), self._stream)
+            self._ring.put(samples.reshape(count * beats, words), last.reshape(-1), self.stream)
             if count:
                 self._under_way.append(count if results is None else results)
 
@@ -205,14 +205,14 @@ class _Simulated(DeviceLink):
     def read(self, results: Words) -> int:
         if not (results.flags.c_contiguous and results.flags.writeable and results.dtype == np.uint32):
             raise ArgumentError("results cannot be written in one piece; expected a contiguous array of uint32")
-        with self._opened() as device:
-            count, beats, words = self._rows("results", results, self._library.dynagate_out_words(device))
+        with self.opened() as device:
+            count, beats, words = self._rows("results", results, self.library.dynagate_out_words(device))
             last = np.zeros((count, beats), np.uint8)
-            stream = self._stream
+            stream = self.stream
             stream.sink, stream.out_words, stream.out_sample = results.ctypes.data, words, beats
             stream.sink_last = last.ctypes.data
             stream.sink_begin, stream.to_receive = stream.received, stream.received + count * beats
-            state = self._library.dynagate_run(device, stream, self.patience, SLICE_MS)
+            state = self.library.dynagate_run(device, stream, self.patience, SLICE_MS)
             received = int(stream.received - stream.sink_begin) // beats
             stream.to_receive = stream.received  # nothing is taken until the next call
             expected = self._passed(received, beats)
@@ -236,9 +236,9 @@ class _Simulated(DeviceLink):
         return last
 
     def reset(self) -> None:
-        with self._opened() as device:
-            self._library.dynagate_reset(device)
-            self._stream = self._new_stream()
+        with self.opened() as device:
+            self.library.dynagate_reset(device)
+            self.stream = self.new_stream()
             self._under_way.clear()
 
     def close(self) -> None:
@@ -249,13 +249,13 @@ class _Simulated(DeviceLink):
 
     @property
     def transfer(self) -> BatchTiming:
-        stream = self._stream
+        stream = self.stream
         samples = stream.sent // stream.in_sample
         span = stream.last_accept - stream.first_accept
         return BatchTiming(stream.first_output - stream.first_accept, span / (samples - 1) if samples > 1 else 0.0)
 
 
-class SimLink(_Simulated):
+class SimLink(SimulatedLink):
     """Link to a simulated datapath without a shell: each payload of integers is one beat. Its only registers are the
     two halves of the design's hash.
     """
@@ -269,8 +269,8 @@ class SimLink(_Simulated):
         halves = {REGISTERS[name].address: k for k, name in enumerate(HASH)}
         if address not in halves:
             raise self._no_register(f"0x{address:02X}")
-        with self._opened() as device:
-            return int(self._library.dynagate_hash(device) >> BITS * halves[address] & (1 << BITS) - 1)
+        with self.opened() as device:
+            return int(self.library.dynagate_hash(device) >> BITS * halves[address] & (1 << BITS) - 1)
 
     def write_register(self, address: int, value: int) -> None:
         raise self._no_register(f"0x{address:02X} that can be written")
@@ -283,7 +283,7 @@ class SimLink(_Simulated):
         )
 
 
-class SimShellLink(_Simulated):
+class SimShellLink(SimulatedLink):
     """Link to a simulated accelerator: float32 words on AXI4-Stream, registers on AXI4-Lite."""
 
     kind = "a simulated accelerator"
@@ -314,8 +314,8 @@ class SimShellLink(_Simulated):
         if not 0 <= value < 1 << BITS:
             raise RegisterError(f"{which}: {value}; expected {BITS} bits")
         word = ctypes.c_uint32(value)
-        with self._opened() as device:
-            response = self._library.dynagate_access(device, self._stream, write, address, word, IDLE_CYCLES)
+        with self.opened() as device:
+            response = self.library.dynagate_access(device, self.stream, write, address, word, IDLE_CYCLES)
         if response == NO_ANSWER:
             raise RegisterError(f"{which} was not answered in {IDLE_CYCLES} cycles")
         if response != OKAY:

@@ -24,7 +24,7 @@ _kept: dict[int, Any] = {}
 
 
 @cache
-def _handlers() -> ctypes.CDLL:
+def handlers_library() -> ctypes.CDLL:
     """Return the library, compiled on first use and registered with XLA. Raise CompileError if that fails."""
     text = (files("dynagate.jax") / f"{NAME}.cpp").read_text()
     # a header of another jaxlib is another library
@@ -45,6 +45,6 @@ def key_of(kernel: Any, identity: str, addresses: tuple[int, int]) -> int:
     """Return the key by which handlers find a kernel. Raise CompileError if the handlers cannot be compiled."""
     key = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "big", signed=True)
     if key not in _kept:
-        _handlers().dynagate_ffi_add(key, *addresses)
+        handlers_library().dynagate_ffi_add(key, *addresses)
         _kept[key] = kernel
     return key

@@ -82,7 +82,7 @@ def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Error])
             folder.mkdir(mode=0o700)
         make(work, product)
         mark(product)
-        (product / CHECKSUM).write_text(_checksum(product, target.name))
+        (product / CHECKSUM).write_text(checksum_of(product, target.name))
         for path in product.rglob("*"):
             path.chmod(0o700)  # whatever the umask is
         if not _is_complete(target, failure):  # another process may have been faster
@@ -147,7 +147,7 @@ def _is_complete(target: Path, failure: type[Error]) -> bool:
         state = _state(target)
         if state and _verified.get(target) == state:
             return True
-        complete = (target / CHECKSUM).read_bytes() == _checksum(target, target.name).encode()
+        complete = (target / CHECKSUM).read_bytes() == checksum_of(target, target.name).encode()
         if complete:
             _verified[target] = state
         return complete
@@ -167,7 +167,7 @@ def _is_plain(mode: int) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
-def _checksum(folder: Path, name: str) -> str:
+def checksum_of(folder: Path, name: str) -> str:
     """Return the checksum of all files of a folder that is kept under a name."""
     digest = hashlib.sha256(f"{name}\n".encode())
     for path in sorted(folder.rglob("*")):

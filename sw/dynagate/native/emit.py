@@ -184,7 +184,7 @@ class _Kernel(GraphText):
             windows = [
                 (k, size, at, width, offset + at)
                 for (k, size, offset), port in zip(ports, side, strict=True)
-                for at, width in _windows([i in self.program.slot for i in port.nodes])
+                for at, width in windows_of([i in self.program.slot for i in port.nodes])
             ]
             yield f"#define {move} {' '.join(f'PORT{port}' for port in ports)}"
             yield f"#define {together} {' '.join(f'WINDOW{window}' for window in windows)}"
@@ -202,7 +202,7 @@ class _Kernel(GraphText):
             yield f"#define {upper}_SEGMENTS {' '.join(f'SEGMENT_CALL({kind}_{s})' for s in range(segments))}"
 
 
-def _windows(used: Sequence[bool]) -> list[tuple[int, int]]:
+def windows_of(used: Sequence[bool]) -> list[tuple[int, int]]:
     """Return (first entry, width) of the windows that cover all used entries of a row at the least cost.
 
     Windows may overlap and contain unused entries. A window of eight may be wider than a row of five to seven entries,

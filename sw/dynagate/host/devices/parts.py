@@ -39,19 +39,19 @@ class PartDevice(Executor):
     def choosing(self, outputs: Sequence[str]) -> Executor:
         return PartDevice(self._part, self.device.choosing(outputs), self._own)
 
-    def _completed(self, arrays: Arrays, batch: int) -> Arrays:
+    def completed(self, arrays: Arrays, batch: int) -> Arrays:
         added = {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self._added}
         if CODE.name in added:
             added[CODE.name][...] = self._code
         return {**arrays, **added}
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
-        overflow = self.device.run(self._completed(arrays, batch), outputs, batch)
+        overflow = self.device.run(self.completed(arrays, batch), outputs, batch)
         self.transfer = self.device.transfer
         return overflow
 
     def submit(self, arrays: Arrays, batch: int) -> UnderWay | None:
-        return self.device.submit(self._completed(arrays, batch), batch)
+        return self.device.submit(self.completed(arrays, batch), batch)
 
     def load(self, design: Any) -> Executor:
         return self.device.load(design)

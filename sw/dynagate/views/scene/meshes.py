@@ -108,7 +108,7 @@ def load_meshes(files: Sequence[tuple[str, str]]) -> bytes:
     faults = []
     for k, (path, kind) in enumerate(files):
         try:
-            own = _arrays(Path(path).read_bytes(), kind)
+            own = mesh_arrays(Path(path).read_bytes(), kind)
         except Exception as error:  # of any of trimesh's readers, out of memory included
             faults.append((" ".join(str(error).split()) or type(error).__name__)[:100])
         else:
@@ -120,7 +120,7 @@ def load_meshes(files: Sequence[tuple[str, str]]) -> bytes:
     return buffer.getvalue()
 
 
-def _arrays(content: bytes, kind: str) -> dict[str, Any]:
+def mesh_arrays(content: bytes, kind: str) -> dict[str, Any]:
     import trimesh
 
     # without a resolver, so that no other file is opened
