@@ -18,35 +18,22 @@ from dynagate import Robot, Rollout, evaluate, neutral, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.bench.mujoco_peer import model_text
 from dynagate.forces import Stops
-from dynagate.forces.contact import ContactError, corners
+from dynagate.forces.contact import ContactError
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators import Plane, Point, RigidContact
 from dynagate.integrators.implicit.contact import contact_loop
 from dynagate.native.gpu_loop import GpuLoop
-from dynagate.robot import Joint, Link
 
 from tests.constrained_robots import FEET, LOCAL, pair
+from tests.contact_bodies import BALL, BOX, CENTER, CORNERS, on_slope
 from tests.fuzz.contacts import Scene
 from tests.kkt import OfRobot
 from tests.oracle import pinocchio_of
 from tests.played_card import ON_HOST
 
 GRAVITY = 9.81
-SIZE = (0.3, 0.2, 0.1)
-INERTIA = ((0.02, 0.0, 0.0), (0.0, 0.03, 0.0), (0.0, 0.0, 0.04))
-BOX = Robot("box", (Link("box", -1, Joint("free", "floating"), 2.0, (0.0, 0.0, 0.0), INERTIA),))
-CORNERS = corners("box", SIZE)
-
-
-def on_slope(degrees: float, height: float = 0.05) -> np.ndarray:
-    """A box that lies on a plane through the origin, or above it."""
-    angle = np.radians(degrees)
-    q = np.zeros(7)
-    q[:3] = height * np.array([np.sin(angle), 0.0, np.cos(angle)])
-    q[4], q[6] = np.sin(angle / 2), np.cos(angle / 2)
-    return q
 
 
 @lru_cache(maxsize=4)
@@ -212,10 +199,6 @@ def test_a_falling_quadruped_comes_to_rest_as_in_mujoco() -> None:
     np.testing.assert_allclose(np.sort(ours), np.sort(pressed[:, 0]), rtol=5e-2)
     np.testing.assert_allclose(at[7:], data.qpos[7:], atol=0.02)
     assert forces[:, :, 0].sum(axis=1).max() > 1.5 * weight  # it fell
-
-
-BALL = Robot("ball", (Link("box", -1, Joint("free", "floating"), 1.0, (0.0, 0.0, 0.0), np.diag([0.004] * 3).tolist()),))
-CENTER = (Point("box", (0.0, 0.0, 0.0), 0.1),)
 
 
 @pytest.mark.parametrize(("depth", "dt"), [(0.005, 1e-4), (0.01, 1e-3)])

@@ -22,7 +22,7 @@ from dynagate.robot import Joint, Link
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
-from tests.motion.test_contact_step import BALL, BOX, CENTER, CORNERS, on_slope
+from tests.contact_bodies import BALL, BOX, CENTER, CORNERS, on_slope
 from tests.oracle import pinocchio_of
 
 Array = np.ndarray
