@@ -17,7 +17,7 @@ from dynagate import evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.graph import Graph
 from dynagate.graph.reference_gradient import relative_errors
-from dynagate.native.emit import windows_of, emit
+from dynagate.native.emit import emit, windows_of
 from dynagate.native.nan_sentinels import watched
 from dynagate.native.register_allocation import TRIG, KernelStep, program
 
