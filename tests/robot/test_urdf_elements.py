@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -31,7 +32,8 @@ def read(tmp_path: Path, body: str, **options: Any) -> tuple[Robot, list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         robot = Robot.from_urdf(path, **options)
-    return robot, [str(each.message).removeprefix("r.urdf: ") for each in caught if each.category is RobotWarning]
+    told = [re.sub(r" \[DG-[A-Z]+-\d+\]", "", str(each.message)) for each in caught if each.category is RobotWarning]
+    return robot, [text.removeprefix("r.urdf: ") for text in told]
 
 
 def values(robot: Robot, function: str, **inputs: np.ndarray) -> np.ndarray:

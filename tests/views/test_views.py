@@ -228,7 +228,8 @@ def test_report_of_a_robot_builds_it(designs: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(webbrowser, "open", lambda url: False)
     options = ("--function", "mass_matrix", "--ii", "2", "--folder", designs, "--output", target)
     status, output = call("report", "two_joint_arm", *options, "--open")
-    assert (status, output.splitlines()[-1]) == (1, f"Error: no browser to open {target} with; open it by hand")
+    assert status == 1
+    assert output.splitlines()[-1].startswith(f"Error: no browser to open {target} with; open it by hand")
     assert "two_joint_arm: mass_matrix" in words(parsed(target.read_text()))
 
 

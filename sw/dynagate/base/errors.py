@@ -1,8 +1,8 @@
 """The base class of the package's errors, and the errors that several parts share.
 
-Every error that the user can fix is an `Error`. Its text names the object, its value, what was expected and what to do,
-and ends with a stable code such as [DG-URDF-012], which `dynagate explain DG-URDF-012` explains. All other exceptions
-are bugs of the program, except those of the system: files, memory, missing modules, Ctrl-C.
+Every error that the user can fix is an `Error`. Its text names the object, its value, what was expected and what to do.
+The first line ends with a stable code such as [DG-URDF-012], which `dynagate explain DG-URDF-012` explains. All other
+exceptions are bugs of the program, except those of the system: files, memory, missing modules, Ctrl-C.
 """
 
 from __future__ import annotations
@@ -57,8 +57,14 @@ def _suffix(code: str) -> str:
 
 
 def with_code(text: str, code: str) -> str:
-    """Return a text that ends with a code in brackets, and has it nowhere else. Without a code it stays as it is."""
-    return text.replace(_suffix(code), "") + _suffix(code) if code else text
+    """Return a text whose first line ends with a code in brackets. The text has the code nowhere else.
+
+    Other lines are for the user to copy, or lines of a program's output. Without a code the text stays as it is.
+    """
+    if not code:
+        return text
+    first, newline, rest = text.replace(_suffix(code), "").partition("\n")
+    return f"{first}{_suffix(code)}{newline}{rest}"
 
 
 def quoted_code(*args: object) -> str:
