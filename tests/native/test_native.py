@@ -195,12 +195,60 @@ def test_a_forked_child_computes_while_a_thread_of_the_parent_is_in_a_call(which
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("move", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_an_opened_function_is_not_pickled(move: Any) -> None:
+def moved(value: Any) -> Any:
+    """Return a value that was pickled and read again."""
+    return pickle.loads(pickle.dumps(value))
+
+
+@pytest.mark.parametrize("move", [moved, copy.copy, copy.deepcopy])
+def test_functions_rollouts_and_solvers_are_pickled_and_copied(move: Any) -> None:
+    """A copy is an object of its own: it computes the same after the original was closed."""
+    q, goal = np.array([0.3, -0.2]), np.array([0.4, 0.1])
+    cost = dynagate.control.Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
+    robot = robots.load("two_joint_arm")
+    frame = robot.links[-1].name
+    calls: list[tuple[Any, Any]] = [
+        (dynagate.compile("two_joint_arm", "mass_matrix", dtype="float32"), lambda f: f(q).m),
+        (dynagate.compile(robot, ["mass_matrix", "bias_torque"], device="numpy"), lambda f: f(q, q).bias_torque),
+        (dynagate.compile(robot, "frame_pose", frame=frame, device="numpy"), lambda f: f(q).frame_position),
+        (
+            dynagate.compile(robot, "forward_dynamics_gradient", device="numpy").choosing("minv"),
+            lambda f: tuple(f(q, q, q)),
+        ),
+        (dynagate.Rollout(robot, steps=2, dt=0.01, device="numpy"), lambda r: r(q, q, np.zeros((2, 2))).q),
+        (dynagate.ilqr(robot, knots=3, dt=0.02, cost=cost, device="numpy"), lambda s: s(q, 0 * q, goal=goal).tau),
+        (dynagate.inverse_kinematics(robot, [frame], device="numpy"), lambda s: tuple(s.inputs)),
+    ]
+    for opened, call in calls:
+        expected = call(opened)
+        other = move(opened)
+        assert type(other) is type(opened)
+        assert other is not opened
+        assert repr(other) == repr(opened)
+        opened.close()
+        np.testing.assert_array_equal(call(other), expected)
+        with pytest.raises(DeviceError, match="is closed"):
+            move(opened)
+
+
+def test_a_pool_of_processes_gets_a_function() -> None:
+    """Processes that are started anew, as on macOS and Windows, and by Dask."""
     with dynagate.compile("two_joint_arm", "mass_matrix") as opened:
-        for each in (opened, dynagate.Rollout("two_joint_arm", steps=2, dt=0.01)):
-            with pytest.raises(TypeError, match=r"can't be pickled or copied: .* Pass the robot"):
-                move(each)
+        states = np.random.default_rng(3).normal(size=(4, 2))
+        with get_context("spawn").Pool(1) as pool:
+            results = pool.map(opened, list(states), chunksize=2)
+        for state, result in zip(states, results, strict=True):
+            np.testing.assert_array_equal(result.m, opened(state).m)
+
+
+@pytest.mark.parametrize("move", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_solver_with_formats_of_its_problems_is_not_pickled(move: Any) -> None:
+    cost = dynagate.control.Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
+    solver = dynagate.ilqr("two_joint_arm", knots=3, dt=0.02, cost=cost, device="numpy")
+    starts = np.random.default_rng(1).uniform(-0.3, 0.3, (8, 2))
+    integers = solver.on_integers(starts, 0.0 * starts, goal=np.zeros(2))
+    with pytest.raises(TypeError, match=r"can't be pickled or copied: .* Pass the robot"):
+        move(integers)
 
 
 CLANG = """

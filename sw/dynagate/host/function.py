@@ -23,7 +23,7 @@ from dynagate.host.bound import BoundCall, ShapeCache
 from dynagate.host.devices.face import Executor, Overflow, UnderWay
 from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
 from dynagate.host.links import BatchTiming, OverflowedError, OverflowWarning
-from dynagate.host.opened import Opened
+from dynagate.host.opened import Maker, Opened, made
 from dynagate.host.pending import Pending
 from dynagate.host.results import Results
 from dynagate.host.single import SingleState, single
@@ -140,7 +140,10 @@ class Function(Opened):
                 raise ArgumentError(f"{self.device.function} without outputs; expected some of {', '.join(known)}")
             key = tuple(name for name in known if name in names)
             if key not in self._chosen:
-                self._chosen[key] = type(self)(self.device.choosing(key), overflow=RAISE if self._raises else MASK)
+                chosen = type(self)(self.device.choosing(key), overflow=RAISE if self._raises else MASK)
+                if self._maker is not None:
+                    chosen._keep_maker(_with_outputs, (self._maker, key), {})
+                self._chosen[key] = chosen
             return self._chosen[key]
 
     def __call__(
@@ -533,6 +536,12 @@ class Function(Opened):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.device.robot} {self.device.function}, {self.device.text}>"
+
+
+def _with_outputs(made_by: Maker, outputs: tuple[str, ...]) -> Function:
+    """Return a function with some of its outputs, made anew."""
+    function: Function = made(*made_by)
+    return function.choosing(outputs)
 
 
 def check_overflow(overflow: str) -> None:

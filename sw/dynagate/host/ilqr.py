@@ -115,6 +115,7 @@ class Ilqr(Solver):
         threads: int = 1,
     ) -> None:
         call = locals()
+        self._keep_maker(type(self), (), call)
         check_counts(knots=knots, iterations=iterations)
         _check(tolerance, regularization)
         check_positive("within", within, "a part of a joint's range")

@@ -148,6 +148,7 @@ class InverseKinematics(LoopSolver):
         seed: int = 0,
         device: Literal["cpu", "cuda", "numpy"] | DeviceOptions = "cpu",
     ) -> None:
+        self._keep_maker(type(self), (), locals())
         check_count("iterations", iterations, MAX_ITERATIONS)
         check_count("starts", starts, MAX_STARTS)
         check_count("seed", seed, MAX_SEED, 0)

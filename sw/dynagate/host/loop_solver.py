@@ -92,6 +92,7 @@ class LoopSolver(Opened):
         """
         solver = object.__new__(type(self))
         vars(solver).update({name: value for name, value in vars(self).items() if name not in OWNED})
+        solver._maker = None  # its formats come from the problems of a call
         solver._compute, solver.device, solver.dtype = compute, IntegerExecutor.name, compute.dtype
         solver.overflows = compute.integers.overflows
         return solver

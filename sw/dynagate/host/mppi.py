@@ -146,6 +146,7 @@ class Mppi(Solver):
         threads: int = 1,
     ) -> None:
         call = locals()
+        self._keep_maker(type(self), (), call)
         nodes = knots if nodes is None else nodes
         check_counts(knots=knots, samples=samples, nodes=nodes, iterations=iterations)
         check_positive("temperature", temperature, "a cost of more than 0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,8 @@ from dynagate.host.links import BatchTiming, DeviceError
 from dynagate.host.pending import AHEAD, BatchStream, Pending
 
 Self = TypeVar("Self", bound="Opened")
+Maker = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+"""Function or class, its arguments, and its arguments by name."""
 
 
 @explained
@@ -30,6 +32,8 @@ class Opened(ABC):
     """One such object for each function by name, if there are several."""
     _closed: bool
     """Whether `close` was called."""
+    _maker: Maker | None = None
+    """Function that makes the same object, with its arguments; None if only this process can have the object."""
 
     if TYPE_CHECKING:  # of several functions, each by its name
         inverse_dynamics: Opened
@@ -135,13 +139,29 @@ class Opened(ABC):
         """
         raise ArgumentError(f"{self.function} has no outputs to choose; expected all: {', '.join(self.outputs)}")
 
+    def _keep_maker(self, maker: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+        """Keep the call that makes the same object in another process, for pickling and copying.
+
+        Args:
+            maker: Function or class.
+            args: Its arguments.
+            options: Its arguments by name. Those that belong to this process, such as a callback, are left out.
+        """
+        own = ("self", "__class__", "progress")
+        self._maker = maker, args, {name: value for name, value in options.items() if name not in own}
+
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Refuse to pickle or copy.
+        """Pickle or copy the call that made the object. Another process compiles it anew, or finds it in the cache.
 
         Raises:
-            ArgumentTypeError: Always. The object holds compiled code or a device of this process.
+            ArgumentTypeError: The object holds a design, a board or a CUDA stream of this process.
+            DeviceError: The object is closed.
         """
-        refuse_pickling(self, "`dynagate.compile`, or the class", "pickled or copied")
+        if self._maker is None or self._maker[2].get("stream"):
+            refuse_pickling(self, "`dynagate.compile`, or the class", "pickled or copied")
+        self.check_open()
+        maker, args, options = self._maker
+        return made, (maker, args, options)
 
     def __enter__(self: Self) -> Self:
         return self
@@ -150,3 +170,8 @@ class Opened(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def made(maker: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return the object that was pickled or copied, made anew."""
+    return maker(*args, **options)

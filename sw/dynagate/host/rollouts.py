@@ -130,6 +130,7 @@ class Rollout(Opened):
         region: Region | None = None,
     ) -> None:
         call = locals()
+        self._keep_maker(type(self), (), call)
         check_robot(robot)
         asked = of_call(RolloutOptions, call)
         own = changed_in_call(Rollout.__init__, call, ("dtype", "threads", "policy", "region"))
