@@ -1,4 +1,6 @@
-"""Methods that step a robot through time, one file a method: `dynagate.Rollout(robot, integrator=...)` takes them."""
+"""Integrators that step a robot through time, for `dynagate.Rollout(robot, integrator=...)`. Each file has one
+method.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The reverse of a step that solves equations, as a graph: the implicit function theorem at the solution.
+"""The reverse of a step that solves equations, as a graph, by the implicit function theorem at the solution.
 
-A step finds the q̇⁺ and, of some methods, impulses z that solve r(q, q̇, τ; q̇⁺, z) = 0, and q⁺ follows from them. Weights
-w of (q̇⁺, z) go back as -μᵀ ∂r/∂(q, q̇, τ), where (∂r/∂(q̇⁺, z))ᵀ μ = w. How the equations were solved is of no account,
-and nothing of their solution is repeated. A method whose steps begin with more than q and q̇ has the z of the step
-before in its equations, and weights go back to that too.
+A step finds the q̇⁺ and, for some methods, impulses z that solve r(q, q̇, τ; q̇⁺, z) = 0, and q⁺ follows from them.
+Weights w of (q̇⁺, z) become -μᵀ ∂r/∂(q, q̇, τ), where (∂r/∂(q̇⁺, z))ᵀ μ = w. The result does not depend on how the
+equations were solved, and the solution is not repeated. If the equations of a step contain the z of the previous step,
+weights also go back to that z.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ RESIDUAL = "residual"
 
 
 def before(name: str) -> str:
-    """The input of equations that is what the step before has solved for by this name; 0 in the first step."""
+    """Return the name of the input with the previous step's solution for an unknown, which is 0 in the
+    first step.
+    """
     return f"{name}_before"
 
 
@@ -48,25 +50,31 @@ def with_before(solved: Mapping[str, Array]) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class StepEquations:
-    """The equations that a step solves.
-
-    graph: from q (nq,), qd, tau, inputs of forces, AFTER (nv,) and the other names in `unknown` to RESIDUAL, which has
-    as many numbers as the unknowns and which the step makes 0, q_next (nq,) and, if AFTER is no unknown, qd_next (nv,).
-    FIRST and `before` of an unknown are optional inputs. unknown: the inputs that are solved for. All except AFTER are
-    fields of `Trajectories`. pivots: indices of all unknown numbers in the order of elimination; if empty, those of
-    q̇⁺, if unknown, from the leaves to the root, then others.
-    """
+    """The equations that a step solves."""
 
     graph: Graph
+    """Graph from q (nq,), qd, tau, inputs of forces, and the unknowns to RESIDUAL, which the step makes 0, and to
+    q_next (nq,) and, unless AFTER is an unknown, qd_next (nv,). FIRST and `before` of an unknown are optional inputs.
+    """
     unknown: tuple[str, ...] = (AFTER,)
+    """Inputs that the step solves for. All except AFTER are fields of `Trajectories`."""
     pivots: Sequence[int] = ()
+    """Order of elimination of all unknown numbers; () for q̇⁺ from the leaves to the root, then the others."""
 
 
 def equations_vjp_graph(robot: Robot, options: StepOptions, equations: StepEquations) -> Graph:
-    """The reverse of a step, as `step_vjp.step_vjp_graph`, with the inputs of its equations besides; and lam_z to
-    lam_z_next of each unknown z with which the step after begins, in the place of lam_q and lam_q_next. Each unknown z
-    besides AFTER has an input cost_z, the weights of the cost by z itself. With variable
-    parameters of the robot also lam_<parameter> to lam_<parameter>_next."""
+    """Return the reverse of a step that solves equations.
+
+    It has the inputs and outputs of `step_vjp.step_vjp_graph`, and in addition the inputs of the equations. For an
+    unknown z with which the next step begins, lam_z and lam_z_next replace lam_q and lam_q_next. An unknown z other
+    than AFTER has an input cost_z, the weights of the cost with respect to z. Variable parameters of the robot have
+    lam_<parameter> and lam_<parameter>_next.
+
+    Args:
+        robot: The robot.
+        options: Options of the step.
+        equations: The equations.
+    """
     step = StepRecording(robot, options, "step_vjp", far=True)
     lam_q, lam_qd = step.velocities("lam_q"), step.velocities("lam_qd")
     cost_q, cost_qd = step.velocities("cost_q", "lam_q"), step.velocities("cost_qd", "lam_qd")

@@ -1,4 +1,4 @@
-"""A method's steps for integers: a loop in blocks, which a processor's program computes."""
+"""An integrator's steps for integers: a loop in blocks, which a program of the small processor computes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_FAILURES = 1 << 16
 
 
 def extra(name: str) -> str:
-    """The value of a step that a field of `Trajectories` has."""
+    """Return the name of the value of a step that becomes a field of `Trajectories`."""
     return f"{name}_of_step"
 
 
@@ -45,10 +45,11 @@ def solves(options: AlgorithmOptions) -> bool:
 
 @dataclass(frozen=True)
 class ChipMotion:
-    """The steps of a robot by a method for numbers of this many bits.
+    """The steps of a robot by an integrator, for numbers of a word length.
 
-    motion: as in float64. Its loop in blocks takes tau (nv,) of every step; it keeps q_next, qd_next, FAILURES and what
-    `extra` names."""
+    Its loop in blocks takes tau (nv,) for each step. It keeps q_next, qd_next, FAILURES and the values that `extra`
+    names.
+    """
 
     robot: Robot
     motion: Motion
@@ -58,8 +59,17 @@ class ChipMotion:
     def of(
         cls, robot: Robot, options: AlgorithmOptions, word: int | None, tolerance: float | None = None
     ) -> ChipMotion:
-        """options: with an integrator that `solves` equations. word: bits; None for floating point. tolerance: the
-        integrator's unless it is here. Raises ValueError: an option that neither the integrator nor a chip takes."""
+        """Return the steps for a robot.
+
+        Args:
+            robot: The robot.
+            options: Options with an integrator that solves equations.
+            word: Word length in bits; None for floating point.
+            tolerance: Tolerance of the equations; None for the integrator's own.
+
+        Raises:
+            ArgumentError: The integrator or a chip does not accept an option.
+        """
         method = method_of(options.method)
         method = method if word is None else method.in_words(word)
         if tolerance is not None:
@@ -73,6 +83,7 @@ class ChipMotion:
 
     @cached_property
     def blocks(self) -> Blocks:
+        """The loop in blocks."""
         constants = dict(self.motion.constants)
         if self.motion.failed is not None:
             constants["failed"] = 0.0
@@ -81,7 +92,7 @@ class ChipMotion:
         return Blocks(replace(blocks.loop.renamed(names), name=ROLLOUT), blocks.starts)
 
     def begun(self, q: Array, qd: Array) -> dict[str, Array]:
-        """The inputs of a first iteration but tau, from states (batch, ·)."""
+        """Return the inputs of the first step other than tau, from states (batch, ·)."""
         states = {"q": q, "qd": qd}
         begin = self.motion.begin
         inputs = dict(states)
@@ -95,7 +106,7 @@ class ChipMotion:
         }
 
     def exact(self, q: Array, qd: Array, tau: Array) -> dict[str, Array]:
-        """Trajectories in float64: q_next, qd_next (batch, iterations, ·). tau: (batch, iterations, nv)."""
+        """Return trajectories in float64: q_next, qd_next (batch, steps, ·), for torques (batch, steps, nv)."""
         loop = self.motion.loop
         zeros = {"failed": np.zeros(len(q)), "tau": tau}
         constants = {name: np.full(len(q), value) for name, value in self.motion.constants.items()}
@@ -104,8 +115,7 @@ class ChipMotion:
         return dict(zip(STATE, (results[name] for name in loop.kept[:2]), strict=True))
 
     def reach(self) -> dict[str, float]:
-        """Values that may become larger than a sample of motions shows, and how large: those that count, and what the
-        method says."""
+        """Return values that may exceed those in sampled motions, such as counters, and their largest magnitude."""
         most = {**self.motion.reach, "failed": float(MOST_FAILURES)}
         for loop in self.blocks.loop.inner_loops():
             if isinstance(loop.stop, Until):
@@ -115,7 +125,7 @@ class ChipMotion:
 
 
 def _named(motion: Motion) -> Motion:
-    """With the states' names of an explicit step."""
+    """Return the motion with the state names of an explicit step."""
     names = {name: state for name, state in zip(motion.states, STATE, strict=True) if name != state}
     return replace(motion, loop=motion.loop.renamed(names), states=STATE)
 

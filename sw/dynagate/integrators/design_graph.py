@@ -1,4 +1,4 @@
-"""The step of a rollout on chip as a graph, and the graph of any function that a design may compute."""
+"""Graphs that a design may compute: any function of a robot, or the step of a rollout on a chip."""
 
 from __future__ import annotations
 
@@ -22,8 +22,17 @@ OF_FUNCTIONS = ("frame", "mass", "prefix", "external_forces", "outputs")
 
 
 def graph_of(robot: Robot, name: str, options: AlgorithmOptions = DEFAULTS, *, progress: Progress = quiet) -> Graph:
-    """Return the graph of a function, a rollout among them. Raise as `trace`, or ArgumentError for an option of the
-    other functions."""
+    """Return the graph of a function, or of a rollout's step.
+
+    Args:
+        robot: The robot.
+        name: Name of the function, or "rollout".
+        options: Options of the algorithm.
+        progress: Receives a line of text before each slow stage.
+
+    Raises:
+        ArgumentError: The function does not accept an option.
+    """
     others = OF_FUNCTIONS if name == ROLLOUT else OF_ROLLOUTS
     changed = options.changed()
     for option in others:

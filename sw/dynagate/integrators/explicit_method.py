@@ -1,4 +1,4 @@
-"""Explicit methods, by the tableaux of `dynamics.steps.explicit`."""
+"""Explicit integrators, by the tableaux of `dynamics.steps.explicit`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynagate.robot import Robot
 
 @dataclass(frozen=True)
 class ExplicitIntegrator(Integrator):
-    """integrator: one of `explicit.EXPLICIT_METHODS`."""
+    """An explicit integrator, one of `explicit.EXPLICIT_METHODS`."""
 
     integrator: str
 
@@ -29,9 +29,11 @@ class ExplicitIntegrator(Integrator):
         return self.integrator
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
+        """Return the loop over steps."""
         return Motion(rollout_loop(robot, self._own(options), linearize=linearize, every=every))
 
     def reverse(self, robot: Robot, options: StepOptions) -> Graph:
+        """Return the reverse of a step."""
         return step_vjp_graph(robot, self._own(options))
 
     def _own(self, options: StepOptions) -> StepOptions:
@@ -39,8 +41,15 @@ class ExplicitIntegrator(Integrator):
 
 
 def rollout_loop(robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Loop:
-    """The loop of a rollout: q, qd and torques per iteration to q_next, qd_next (and a, b) of every this many
-    iterations.
+    """Return the loop of a rollout.
+
+    Its inputs are q, qd and the torques of each step. Its outputs are q_next and qd_next, and with linearize a and b.
+
+    Args:
+        robot: The robot.
+        options: Options of the step.
+        linearize: Whether to return the derivatives of each step.
+        every: Number of steps between two states that are returned.
     """
     graph = linearized_step_graph(robot, options) if linearize else step_graph(robot, options)
     kept = ("q_next", "qd_next", *(("a", "b") if linearize else ()))
@@ -49,5 +58,5 @@ def rollout_loop(robot: Robot, options: StepOptions, *, linearize: bool = False,
 
 
 def step_inputs(robot: Robot, options: StepOptions) -> tuple[str, ...]:
-    """Inputs of each step besides torques: which constraints are active, and those of forces."""
+    """Return the names of a step's inputs besides torques: active constraints, and inputs of forces."""
     return (*(("active",) if options.constrained else ()), *Forces(robot, options.forces).inputs)

@@ -1,4 +1,6 @@
-"""Rollouts in closed loop: the torque of each step follows the state at its begin, and is held for the step."""
+"""Rollouts in closed loop: the torque of each step follows from the state before it, and is constant during
+the step.
+"""
 
 from __future__ import annotations
 
@@ -94,8 +96,16 @@ def largest_of(robot: Robot, feedback: Feedback) -> list[float]:
 
 
 def with_feedback(motion: Motion, robot: Robot, feedback: Feedback) -> Motion:
-    """A motion whose steps take feedforward (nv,), gain (nv, 2 nv), q_ref (nq,) and qd_ref (nv,) in place of tau, and
-    keep the tau that they make of them."""
+    """Return a motion with feedback.
+
+    Its steps take feedforward (nv,), gain (nv, 2 nv), q_ref (nq,) and qd_ref (nv,) instead of tau, and keep the
+    torques.
+
+    Args:
+        motion: The motion with torques.
+        robot: The robot.
+        feedback: The feedback law.
+    """
     loop, (_, velocity) = motion.loop, motion.states
     carry = dict(loop.carry) if "qd" in loop.carry.values() else {**loop.carry, velocity: "qd"}
     others = tuple(name for name in loop.per_iteration if name != "tau")
@@ -151,8 +161,16 @@ def _gain_law(robot: Robot, recording: Recording, sizes: Mapping[str, Array]) ->
 
 
 def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
-    """The loop of a rollout's gradient whose steps have feedback: from weights of tau to those of feedforward, gain,
-    q_ref (along velocities) and qd_ref of every step, and on to those of q and q̇."""
+    """Return the loop of a gradient for a rollout with feedback.
+
+    Weights of tau become weights of feedforward, gain, q_ref (along velocities) and qd_ref of each step, and of q and
+    q̇.
+
+    Args:
+        loop: The loop of the gradient without feedback.
+        robot: The robot.
+        feedback: The feedback law.
+    """
     closing = feedback_graph(robot, feedback)
     inputs = ("feedforward", *feedback_inputs(robot, feedback))
     opened = {name: f"opened_{name}" for name in ("lam_q_next", "lam_qd_next")}
@@ -165,7 +183,7 @@ def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
 
 
 def _back(robot: Robot, closing: Graph, opened: Mapping[str, str]) -> Graph:
-    """The inputs of the feedback, vjp_tau and the weights of q and q̇ without it to those with it, and its products."""
+    """Return the graph from inputs of the feedback, vjp_tau and weights without feedback to weights with it."""
     recording, derivative = Recording("feedback_vjp", robot.name), Derivative(closing, robot)
     values = recording.replay(closing, {port.name: recording.input_like(port) for port in closing.inputs})
     by = derivative.reverse(values, {"tau": recording.input("vjp_tau", (robot.nv,))})

@@ -87,8 +87,14 @@ class LimitWatch:
         self._calls = 0
 
     def might_warn(self, q: Array, tau: Array) -> bool:
-        """Whether there is something new to say of a motion q (..., nq) under torques tau (..., nv). Of many small
-        calls it looks at every `SELDOM`th, as a look takes half as long as such a call."""
+        """Return whether a motion may need a warning.
+
+        Only every `SELDOM`th of many small calls is checked, since a check takes half as long as such a call.
+
+        Args:
+            q: Configurations (..., nq).
+            tau: Torques (..., nv).
+        """
         self._calls += 1
         if self._calls % SELDOM or not (self.of_positions or self.of_efforts):
             return False
@@ -96,7 +102,7 @@ class LimitWatch:
         return beyond or (self.of_efforts and bool((np.abs(tau) > self.most).any()))
 
     def look(self, q: Array, tau: Array) -> None:
-        """Gives the warnings of a motion. q (..., states, nq), tau (..., steps, nv)."""
+        """Issue the warnings of a motion, with q (..., states, nq) and tau (..., steps, nv)."""
         self.look_at_positions(q)
         if self.of_efforts:
             with np.errstate(invalid="ignore"):
@@ -109,16 +115,18 @@ class LimitWatch:
             self.of_efforts = not _warn(self.robot, names, text)
 
     def look_at_positions(self, q: Array) -> None:
-        """Gives the warning of positions. q (..., states, nq)."""
+        """Issue the warning about positions, with q (..., states, nq)."""
         if self.of_positions and np.count_nonzero(beyond := _outside(q, self._low, self._high)):
             self.of_positions = not _warn_passed(self.robot, beyond, stops=self._stops)
 
     def _within(self, q: list[float]) -> bool:
-        """Whether a configuration is surely within the limits: of a few numbers this is sooner known than by numpy."""
+        """Return whether a configuration is certainly within the limits, which is faster than numpy for a few
+        numbers.
+        """
         return all(map(le, self._lowest, q)) and all(map(le, q, self._highest))
 
     def look_at_starts(self, q: Array) -> None:
-        """Gives the warning of starts q (batch, nq), with the first of them."""
+        """Issue the warning about starts q (batch, nq), which describes the first one beyond its limits."""
         if not self.of_starts or (len(q) == 1 and self._within(q[0].tolist())):
             return
         beyond = _outside(q, self._low, self._high)
@@ -134,7 +142,7 @@ def _just_beyond(lower: Array, upper: Array) -> tuple[Array, Array]:
 
 
 def _outside(q: Array, low: Array, high: Array) -> Array:
-    """Which entries of q (..., nq) are lower or higher. Numbers that are not finite are not."""
+    """Return which entries of q (..., nq) are beyond their limits. Numbers that are not finite do not count."""
     with np.errstate(invalid="ignore"):
         return np.asarray((q < low) | (q > high))
 
@@ -148,12 +156,12 @@ def ranges(robot: Robot) -> tuple[Array, Array]:
 
 
 def _moving(robot: Robot, lower: Array, upper: Array) -> list[str]:
-    """Names of the joints that one of these limits (nq,) is of."""
+    """Return the names of the joints that have a limit among these (nq,)."""
     return _named(robot, np.isfinite(lower) | np.isfinite(upper))
 
 
 def _named(robot: Robot, which: npt.ArrayLike) -> list[str]:
-    """Names of the joints that some of these entries (nq,) of q are of."""
+    """Return the names of the joints to which selected entries (nq,) of q belong."""
     entries = np.asarray(which)
     return [joint.name for joint, at, _ in robot.moving() if entries[at].any()]
 

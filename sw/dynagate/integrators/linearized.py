@@ -1,4 +1,4 @@
-"""A step with its derivatives by state and torque, as a graph."""
+"""A step with its derivatives with respect to state and torque, as a graph."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ from dynagate.robot import Robot
 
 
 def linearized_step_graph(robot: Robot, options: StepOptions, *, wrap: bool = False) -> Graph:
-    """`step.step_graph` with a (2 nv, 2 nv) = ∂x⁺/∂x and b (2 nv, nv) = ∂x⁺/∂τ of the state x = (q, q̇), exact for the
-    integrator. By q and of q they are along velocities, as `configuration.integrate` moves.
+    """Return the graph of a step with its derivatives, which are exact for the integrator.
 
-    The rates pass forward dynamics by its closed-form gradient.
+    In addition to `step.step_graph` it has a (2 nv, 2 nv) = ∂x⁺/∂x and b (2 nv, nv) = ∂x⁺/∂τ for the state x = (q, q̇),
+    along velocities as in `configuration.integrate`. Forward dynamics is differentiated by its closed-form gradient.
+
+    Args:
+        robot: The robot.
+        options: Options of the step.
+        wrap: As in `StepRecording`.
     """
     step, nv = StepRecording(robot, options, "linearized_step", wrap=wrap), robot.nv
     stages = IntegratorStages(step)

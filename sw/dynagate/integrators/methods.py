@@ -1,4 +1,4 @@
-"""The methods that step a robot through time, by name, and the text that names one with its options."""
+"""The table of integrators by name, and the text of an integrator with its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The motion of a robot by a method: a loop over its steps, which every executor of loops runs."""
+"""The motion of a robot by an integrator: a loop over its steps, which every executor of loops runs."""
 
 from __future__ import annotations
 
@@ -18,44 +18,51 @@ from dynagate.robot import Robot
 
 @dataclass(frozen=True)
 class Motion:
-    """A robot in steps.
-
-    loop: over the steps, of q (nq,) and what else `begin` gives, tau and the inputs of forces (nv,) of every step. It
-    keeps `states`, q and qd of every step or every this many, with linearize a and b, and `failed`.
-    begin: a loop of one iteration, q and qd (and the constants) to the other values that the first step begins with;
-    None where it begins with q and qd. constants: inputs () of both. failed: the name of the value (), how many steps
-    have not converged; None for a method that solves no equations. ends: states after the first such step have no
-    meaning. zeros: values that are 0 before the first step, and their lengths. extras: field of `Trajectories` -> the
-    value that the loop keeps for it, and its shape. solved: those of them that the sweep back takes. in_float32: it can
-    be computed in float32 too. reach: values that may become larger than a few steps show, and how large, for formats
-    of integers.
-    """
+    """The steps of a robot by an integrator."""
 
     loop: Loop
+    """Loop over the steps, from q (nq,), the other values of `begin`, and tau and inputs of forces (nv,) of each step.
+    It keeps `states` of every step or every this many, with linearize a and b, and `failed`.
+    """
     states: tuple[str, str] = ("q_next", "qd_next")
+    """Names of q and qd after a step."""
     begin: Loop | None = None
+    """Loop of one iteration from q, qd and the constants to the other initial values of the first step; None if there
+    are no others.
+    """
     constants: Mapping[str, float] = field(default_factory=dict)
+    """Inputs () of both loops."""
     failed: str | None = None
+    """Name of the value () that counts steps without convergence; None for an integrator that solves no
+    equations.
+    """
     ends: bool = False
+    """Whether states after the first step without convergence are meaningless."""
     zeros: Mapping[str, int] = field(default_factory=dict)
+    """Values that are 0 before the first step, and their lengths."""
     extras: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    """Field of `Trajectories` -> the value that the loop keeps for it, and its shape."""
     solved: tuple[str, ...] = ()
+    """Fields of `extras` that the reverse sweep takes."""
     in_float32: bool = False
+    """Whether it can be computed in float32."""
     reach: Mapping[str, float] = field(default_factory=dict)
+    """Values that may exceed those in a few steps, and their largest magnitude, for formats of integers."""
 
 
 @explained
 class Integrator(ABC):
-    """A way to step a robot through time: what `dynagate.Rollout(integrator=...)` accepts, with its options.
+    """A method that steps a robot through time, with its options, for `dynagate.Rollout(integrator=...)`.
 
     An integrator of your own is a frozen dataclass of its parameters and a row in `methods.METHODS`.
-
-    name: what errors and designs call it. linearizes: the integrator has derivatives of each step as matrices, and
-    accepts `linearize`, `forces.Stops` and dt as an input.
     """
 
     name: ClassVar[str]
+    """Name in errors and designs."""
     linearizes: ClassVar[bool] = False
+    """Whether it has derivatives of each step as matrices, and accepts `linearize`, `forces.Stops` and dt as
+    an input.
+    """
     largest_tolerance: ClassVar[float] = 0.0
     """Largest tolerance of a step in integers that `dynagate.build` chooses, in the unit of the tolerance."""
 
@@ -89,7 +96,7 @@ class Integrator(ABC):
         return equations_vjp_graph(robot, options, equations)
 
     def in_words(self, word: int) -> Integrator:
-        """Return the integrator for integers of a word length in bits. word: the word length."""
+        """Return the integrator for integers of a word length in bits."""
         return self
 
     @property
@@ -123,7 +130,13 @@ class Integrator(ABC):
 
 
 def reverse_loop(method: Integrator, robot: Robot, options: StepOptions) -> Loop:
-    """The loop of a rollout's gradient: states, torques and cost gradients from the last iteration to the first."""
+    """Return the loop of a rollout's gradient, from the last step to the first.
+
+    Args:
+        method: The integrator.
+        robot: The robot.
+        options: Options of the step.
+    """
     graph, ends = method.reverse(robot, options), ("lam_q_next", "lam_qd_next")
     carry = {port.name: port.name.removesuffix("_next") for port in graph.outputs if port.name.startswith("lam_")}
     per_iteration = tuple(port.name for port in graph.inputs if port.name not in carry.values() and not port.parameter)

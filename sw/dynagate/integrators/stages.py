@@ -1,7 +1,7 @@
-"""The stages of a step in a recording, and how they follow from one another: what derivatives of a step are made of.
+"""The stages of an integrator's step in a recording, with their dependencies, for derivatives of a step.
 
-A step is the integrator's, as a graph of its accelerations, with forward dynamics at each stage under the torques and
-the forces there. So derivatives pass each by the way that takes the fewest operations.
+A step consists of the integrator, as a graph of accelerations, and of forward dynamics at each stage with the torques
+and forces there. Derivatives therefore pass each part in the cheapest way.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from dynagate.robot import Robot
 
 
 class Stage(NamedTuple):
-    """q (nq,) and qd (nv,), where a stage takes its acceleration; tau (nv,): torques and forces there; forces: the
-    values of the nodes of the forces' graph."""
+    """A point at which a step evaluates an acceleration."""
 
     q: Array
+    """Configuration (nq,)."""
     qd: Array
+    """Velocity (nv,)."""
     tau: Array
+    """Torques and forces (nv,)."""
     forces: Sequence[Any]
+    """Values of the nodes in the graph of the forces."""
 
 
 class IntegratorStages:
@@ -42,7 +45,7 @@ class IntegratorStages:
 
     @cached_property
     def _forces(self) -> Derivative:
-        """The sum of the forces as a graph: q, qd, dt and their inputs to force (nv,)."""
+        """The sum of the forces as a graph from q, qd, dt and inputs to force (nv,)."""
         step = StepRecording(self.robot, self.step.options, "forces")
         return Derivative(step.graph({"force": step.pushed(step.q, step.qd)}), self.robot)
 
@@ -53,7 +56,7 @@ class IntegratorStages:
         return self.step.recording.replay(self.graph, {**inputs, **accelerations})
 
     def stage(self, accelerations: Mapping[str, Array], k: int) -> Stage:
-        """Stage k, after the accelerations of those before it."""
+        """Return stage k, after the accelerations of the previous stages."""
         outputs = output_values(self.graph.outputs, self.values(accelerations))
         q, qd, tau = outputs[f"q_{k}"], outputs[f"qd_{k}"], self.step.tau
         if not self.step.forces.forces:
@@ -64,7 +67,7 @@ class IntegratorStages:
         return Stage(q, qd, tau + output_values(self._forces.graph.outputs, forces)["force"], forces)
 
     def forces_rates(self, stage: Stage, q_rates: Array, qd_rates: Array) -> Array:
-        """How fast the forces change (nv, directions) where q, along velocities, and q̇ do so."""
+        """Return the rates of the forces (nv, directions) for rates of q, along velocities, and q̇."""
         if not self.step.forces.forces:
             return np.zeros(qd_rates.shape).astype(object)
         return self._forces.along(stage.forces, {"q": q_rates, "qd": qd_rates}, ["force"])["force"]
@@ -79,8 +82,7 @@ class IntegratorStages:
         return self._forces.reverse(stage.forces, {"force": weights}, ["q", "qd", *parameters])
 
     def rates(self, values: Sequence[Any], rates: Mapping[str, Array], q: str, qd: str) -> tuple[Array, Array]:
-        """How fast these outputs of the integrator change, q along velocities, (nv, directions) each. rates: of its
-        inputs, (inputs, directions)."""
+        """Return the rates of two outputs of the integrator, (nv, directions) each, from rates of its inputs."""
         moved = self.derivative.along(values, rates, [q, qd])
         outputs = output_values(self.derivative.outputs([q]), values)
         return along_columns(self.robot, outputs[q], moved[q]), moved[qd]

@@ -30,8 +30,13 @@ CARRY = {"q_next": "q", "qd_next": "qd"}
 class StepRecording:
     """A step in a recording.
 
-    far: velocities are drawn as large as those that move a joint a good part of its way in the step, which is where a
-    method that solves equations has its last digits; constant dt only.
+    Args:
+        robot: The robot.
+        options: Options of the step.
+        name: Name of the graph.
+        wrap: Whether angles of joints without limits stay between -π and π.
+        far: Whether typical velocities are so large that a joint moves a good part of its range in the step, where
+            integrators that solve equations need their last digits. It needs a constant dt.
     """
 
     def __init__(self, robot: Robot, options: StepOptions, name: str, *, far: bool = False, wrap: bool = False) -> None:
@@ -54,7 +59,7 @@ class StepRecording:
         self.dynamics_parameters = self._in_dynamics()
 
     def _in_dynamics(self) -> dict[str, Array]:
-        """The variable parameters of the robot whose forward dynamics the step has."""
+        """Return the variable parameters of the robot whose forward dynamics the step has."""
         stepped = self.options.in_step(self.robot)
         if stepped.variable == self.robot.variable:
             return self.parameters
@@ -82,11 +87,11 @@ class StepRecording:
         return result
 
     def velocities(self, name: str, like: str = "") -> Array:
-        """A new input (nv,), with numbers of the same size as the input `like` of the listed functions has."""
+        """Add an input (nv,) with the typical magnitudes of the input `like` of the function table."""
         return self.recording.input(name, (self.robot.nv,), self._sizes[like or name])
 
     def after(self, acceleration: Any, q: Array, qd: Array, tau: Array) -> tuple[Array, Array]:
-        """q and q̇ after the step. acceleration(q, qd, tau)."""
+        """Return q and q̇ after the step, for accelerations as a function of (q, qd, tau)."""
 
         def loaded(position: Array, velocity: Array) -> Array:
             load = tau + self.pushed(position, velocity) if self.forces.forces else tau
@@ -99,11 +104,11 @@ class StepRecording:
             return (self._wrapped(moved) if self._wraps else moved), velocity
 
     def pushed(self, q: Array, qd: Array) -> Array:
-        """The forces (nv,) at a state."""
+        """Return the forces (nv,) at a state."""
         return self.forces.torque(q, qd, self.dt, self.force_inputs, self.parameters)
 
     def _wrapped(self, q: Array) -> Array:
-        """A step turns a joint by less than a turn."""
+        """Return q with angles between -π and π. A step rotates a joint by less than 2π."""
         q = q.copy()
         for joint, iq, _ in self.robot.moving():
             if self.robot.is_periodic(joint):
@@ -113,12 +118,21 @@ class StepRecording:
         return q
 
     def graph(self, outputs: dict[str, Array]) -> Graph:
+        """Return the graph of these outputs."""
         return replace(self.recording.graph(outputs), forces=acting_friction(self.robot, self.options.forces))
 
 
 def step_graph(robot: Robot, options: StepOptions, *, wrap: bool = False) -> Graph:
-    """The graph of a step: q (nq,), qd, tau (nv,) and, unless it is constant, dt () to q_next (nq,), qd_next (nv,). The
-    robot's variable parameters are inputs too. wrap: as of a `StepRecording`."""
+    """Return the graph of a step.
+
+    Its inputs are q (nq,), qd, tau (nv,), dt () unless it is constant, and the robot's variable parameters. Its outputs
+    are q_next (nq,) and qd_next (nv,).
+
+    Args:
+        robot: The robot.
+        options: Options of the step.
+        wrap: As in `StepRecording`.
+    """
     step = StepRecording(robot, options, "step", wrap=wrap)
     forward = trace(options.in_step(robot), options.dynamics, form=options.form)
 

@@ -1,8 +1,8 @@
 """The reverse of a step as a graph: the body of a rollout's gradient.
 
 The accelerations of a step's stages are inputs of one graph, the integrator's. Weights go back through it to each
-acceleration, from the last stage to the first, and from there through `forward_dynamics_vjp`, which takes fewer
-operations than a sweep back over the operations of forward dynamics, and through the forces.
+acceleration, from the last stage to the first. From there they pass through `forward_dynamics_vjp`, which takes fewer
+operations than a reverse sweep over forward dynamics, and through the forces.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ from dynagate.robot import Robot
 
 
 def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
-    """The reverse of a step: q, qd, tau (and dt, and inputs of forces) of the step, lam_q and lam_qd (nv,) of the state
-    after it, and cost_q and cost_qd (nv,) of the state before it, to lam_q_next = cost_q + λᵀ ∂x⁺/∂q, lam_qd_next and
-    vjp_tau (nv,). With variable parameters of the robot also lam_<parameter> of all steps after it to
-    lam_<parameter>_next, which has this step's share added.
+    """Return the reverse of a step.
 
-    λ of a configuration is along velocities.
+    Its inputs are q, qd, tau (and dt, and inputs of forces) of the step, lam_q and lam_qd (nv,) for the state after it,
+    and cost_q and cost_qd (nv,) for the state before it. Its outputs are lam_q_next = cost_q + λᵀ ∂x⁺/∂q, lam_qd_next
+    and vjp_tau (nv,). With variable parameters of the robot, lam_<parameter> of all later steps becomes
+    lam_<parameter>_next, to which this step's share is added. Weights λ of a configuration are along velocities.
+
+    Args:
+        robot: The robot.
+        options: Options of the step.
     """
     step = StepRecording(robot, options, "step_vjp")
     lam_q, lam_qd = step.velocities("lam_q"), step.velocities("lam_qd")

@@ -1,4 +1,4 @@
-"""Motions that stay inside an operating region, and the torques that cause them: what rollouts are checked on."""
+"""Motions inside an operating region and the torques that cause them, on which rollouts are checked."""
 
 from __future__ import annotations
 
@@ -27,7 +27,15 @@ class Motions(NamedTuple):
 
 
 def motions(region: Region, steps: int, dt: float, count: int, seed: int) -> Motions:
-    """Torques under which semi-implicit Euler in float64 follows sinusoids within a region. dt: s."""
+    """Return torques with which semi-implicit Euler in float64 follows sinusoids inside a region.
+
+    Args:
+        region: The operating region.
+        steps: Number of steps.
+        dt: Time step in s.
+        count: Number of motions.
+        seed: Seed of the generator.
+    """
     random = np.random.default_rng(seed)
     robot = region.robot
     rate = 2.0 * np.pi * random.uniform(*FREQUENCIES, (count, robot.nv))
@@ -55,7 +63,7 @@ def motions(region: Region, steps: int, dt: float, count: int, seed: int) -> Mot
 
 
 def _ranges(region: Region) -> tuple[Array, Array]:
-    """Positions between which each degree of freedom stays; one of a quaternion stays about where it began."""
+    """Return the range of positions of each degree of freedom; a quaternion stays near its start."""
     low, high = np.full(region.robot.nv, -SWING), np.full(region.robot.nv, SWING)
     for link, at, dof in region.robot.slices():
         if not link.joint.has_quaternion:

@@ -1,4 +1,4 @@
-"""Collocation in positions: where a step's nodes are, and weights of derivatives there."""
+"""Collocation in positions: the nodes of a step, and the weights of derivatives at the nodes."""
 
 from __future__ import annotations
 

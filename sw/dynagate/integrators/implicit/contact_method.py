@@ -1,4 +1,4 @@
-"""Rigid contact with dry friction as a method of rollouts."""
+"""Rigid contact with dry friction as an integrator of rollouts."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class ContactIntegrator(Integrator):
         return "contacts="
 
     def refused(self, options: StepOptions, *, linearize: bool) -> dict[str, tuple[bool, str]]:
+        """Return the options that the integrator does not accept."""
         others = super().refused(options, linearize=linearize)
         del others["implicit_damping=True"]
         return {
@@ -44,6 +45,7 @@ class ContactIntegrator(Integrator):
         }
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
+        """Return the loop over steps."""
         self.check(options, linearize=linearize)
         return Motion(
             contact_loop(robot, self.contact, options, every=every),
@@ -60,4 +62,5 @@ class ContactIntegrator(Integrator):
         )
 
     def equations(self, robot: Robot, options: StepOptions) -> StepEquations:
+        """Return the equations that a step solves."""
         return contact_equations(robot, self.contact, options)

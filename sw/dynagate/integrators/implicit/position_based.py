@@ -1,8 +1,8 @@
-"""Energy and forces of a position-based step of a small robot, over any scalar: what the loops of graphs search with.
+"""Energy and forces of a position-based step, over any scalar, for the search loops.
 
-One operation after the other, so for robots of few links. What is unknown is `away` (K - 1, nv) of a step of order K:
-the constant velocities that lead from its begin to each of its nodes in one second, so joints of all kinds have as many
-unknowns as degrees of freedom.
+The operations are unrolled, so this is for robots with few links. The unknown of a step of order K is `away` (K - 1,
+nv): constant velocities that lead from the start of the step to each node in one second. Every joint therefore has as
+many unknowns as degrees of freedom.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class PositionBasedModel:
         return self.order - 1
 
     def spring(self, d: int) -> float:
-        """The part of `square` that is not a rotor's."""
+        """Return the part of `square` that does not come from a rotor."""
         return self.stiffness[d] + self.damping[d] / self.dt
 
     def square(self, d: int) -> float:
@@ -117,22 +117,22 @@ class PositionBasedModel:
         return self.spring(d) + float(self.tree.armature[d]) / self.dt**2
 
     def configuration(self, recording: Recording, name: str) -> Array:
-        """A new input (nq,)."""
+        """Add an input (nq,) with a configuration."""
         quaternions = tuple((part.start, part.stop) for part in self.robot.quaternions())
         size_of_q = typical_sizes(self.tree)["q"]
         return recording.input(name, (self.robot.nq,), size_of_q, unit_vectors=quaternions)
 
     def away(self, recording: Recording, name: str) -> Array:
-        """A new input ((K - 1) nv,)."""
+        """Add an input ((K - 1) nv,) with velocities to the nodes."""
         return recording.input(name, (self.unknown * self.robot.nv,), np.tile(_angles(self.tree), self.unknown))
 
     def reached(self, start: Array, away: Array) -> list[Array]:
-        """The configurations (nq,) of the unknown nodes."""
+        """Return the configurations (nq,) of the unknown nodes."""
         return [advance(self.robot, start, own) for own in away.reshape(self.unknown, -1)]
 
 
 def _angles(tree: Tree) -> Array:
-    """Typical sizes (nv,) of what leads from one configuration to another."""
+    """Return typical magnitudes (nv,) of the velocity between two configurations."""
     return np.asarray(typical_sizes(tree)["delta_q"])
 
 
@@ -200,8 +200,10 @@ def _bent(
     inputs: Mapping[str, Array],
     first: Scalar,
 ) -> Array:
-    """before (nq,), in the first step with the acceleration there besides the velocity that it was made with, so that
-    the first step is of second order too."""
+    """Return the configuration before the start (nq,), corrected in the first step by the acceleration at the start.
+
+    The first step is therefore of second order too.
+    """
     time = float(-model.nodes.times[0]) * model.dt
     rate = went * (1.0 / time)
     pushed = model.forces.torque(q, rate, model.dt, inputs) if model.forces else zeros(model.robot.nv)
@@ -236,7 +238,7 @@ def evaluation(model: PositionBasedModel, at: str, slope: str) -> Graph:
 def _at_nodes(
     model: PositionBasedModel, nodes_q: Sequence[Array], past: Array, linear: Array, inputs: Mapping[str, Array]
 ) -> list[Array]:
-    """The forces (nv,) that are left at each unknown node. nodes_q: the configurations of all nodes."""
+    """Return the remaining forces (nv,) at each unknown node, for the configurations of all nodes."""
     tree, nodes, dt = model.tree, model.nodes, model.dt
     poses, slopes = [places(tree, q) for q in nodes_q[2:]], []
     for a, q in enumerate(nodes_q[2:]):
@@ -253,13 +255,14 @@ def _at_nodes(
 
 
 def weighted(weights: Sequence[float] | Array, terms: Sequence[Array]) -> Array:
-    """The weighted sum; terms of weight 0 are left out."""
+    """Return the weighted sum of terms; terms with weight 0 are omitted."""
     return np.asarray(sum(t * float(w) for w, t in zip(weights, terms, strict=True) if w))
 
 
 def _past(recording: Recording, model: PositionBasedModel) -> Array:
-    """The input of that name: what the poses T before and at the step's begin add to the accelerations at its nodes
-    (K - 1, links, 12), times dt²."""
+    """Add the input `past` (K - 1, links, 12): what the poses before and at the start add to the accelerations, times
+    dt².
+    """
     sizes = np.repeat([1.0, float(typical_sizes(model.tree)["place"])], [9, 3])
     return recording.input("past", (model.unknown, len(model.tree.links), 12), sizes)
 
@@ -267,10 +270,17 @@ def _past(recording: Recording, model: PositionBasedModel) -> Array:
 def energy_and_slope(
     model: PositionBasedModel, q: Array, away: Array, past: Array, linear: Array, marks: Array | None
 ) -> tuple[Scalar, Array]:
-    """E of Equation 5 in J, without contact, and the forces left at q (nv,): its gradient less what contact adds.
+    """Return the energy (Equation 5) in J without contact, and the remaining forces (nv,).
 
-    q (nq,), away (nv,): the step's end. past (links, 12): T_{k-1} - 2 T_k of every link. linear (nv,): as `begin` has
-    it. marks (points, 3): where contact points are at the step's begin.
+    The forces are the gradient of the energy minus the contact forces.
+
+    Args:
+        model: The robot and the forces on it.
+        q: Configuration at the end of the step, (nq,).
+        away: Velocity to it from the start, (nv,).
+        past: T_{k-1} - 2 T_k of each link, (links, 12).
+        linear: Linear term of the energy, (nv,), as `begin` computes it.
+        marks: Contact points at the start of the step, (points, 3).
     """
     poses = places(model.tree, q)
     total, slope = _inertial(model, poses, [r for r, _ in poses], [p for _, p in poses], past, marks)
@@ -289,8 +299,12 @@ def _inertial(
     past: Array,
     marks: Array | None,
 ) -> tuple[Scalar, Array]:
-    """The energy of inertia and gravity, and the forces (nv,) at poses. turns, shifts: R and p of every link as they
-    weigh in the acceleration, to which the past is added."""
+    """Return the energy of inertia and gravity, and their forces (nv,) at poses.
+
+    Args:
+        turns: Rotation of each link in the acceleration, to which the past is added.
+        shifts: Position of each link in the acceleration.
+    """
     tree, dt = model.tree, model.dt
     gravity = array([-a for a in tree.base_acceleration])
     moments, forces = [], []
@@ -313,14 +327,14 @@ def _inertial(
 
 
 def _weighted(inertia: Inertia, turn: Array, shift: Array) -> tuple[Array, Array, Scalar]:
-    """(turn | shift) M̃ of a link with homogeneous inertia M̃, as (3, 3) and (3,), and that times (turn | shift)."""
+    """Return (R | p) M̃ of a link with homogeneous inertia M̃, as (3, 3) and (3,), and its product with (R | p)."""
     weighted = turn @ inertia.second + np.outer(shift, inertia.first)
     pushed = turn @ inertia.first + shift * inertia.mass
     return weighted, pushed, sum(np.ravel(weighted * turn)) + sum(pushed * shift)
 
 
 def _places(model: PositionBasedModel, poses: Places) -> list[Array]:
-    """The contact points in the world."""
+    """Return the contact points in the base frame."""
     points = model.contact.points if model.contact else ()
     turns = model.tree.turns
     return [
@@ -332,7 +346,9 @@ def _places(model: PositionBasedModel, poses: Places) -> list[Array]:
 def _subtract_contact(
     model: PositionBasedModel, contact: Contact, poses: Places, marks: Array, moments: list[Array], forces: list[Array]
 ) -> None:
-    """Takes the forces on contact points, and their moments about the world's origin, from those of their links."""
+    """Subtract the forces on contact points, and their moments about the base's origin, from those of
+    their links.
+    """
     for k, p in enumerate(_places(model, poses)):
         with scope("contact", f"point{k}"):
             force = sum((contact.force(plane, p, p - marks[k]) for plane in contact.planes), zeros(3))

@@ -1,4 +1,4 @@
-"""Inputs of position-based steps, checked before any work."""
+"""Checks of the inputs of position-based steps, before any work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class PositionBasedError(Error, ValueError):
 
 
 def check_whole(name: str, value: object, least: int = 1) -> None:
-    """Raises PositionBasedError."""
+    """Raise PositionBasedError if a value is not a whole number of at least `least`."""
     if not (is_whole(value) and value >= least):
         raise PositionBasedError(f"{name} is {value!r:.60}; expected a whole number, {least} or more")
     if value > MAX_ITERATIONS:
@@ -20,6 +20,6 @@ def check_whole(name: str, value: object, least: int = 1) -> None:
 
 
 def check_kind(name: str, value: object, kind: type) -> None:
-    """Raises PositionBasedError."""
+    """Raise PositionBasedError if a value is neither None nor an object of this class."""
     if value is not None and not isinstance(value, kind):
         raise PositionBasedError(f"{name} is {value!r:.60}; expected a {kind.__name__} or None")

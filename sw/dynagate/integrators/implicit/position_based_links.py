@@ -1,4 +1,4 @@
-"""Requirements of position-based steps for a robot, and the scales that its forces are compared with."""
+"""Requirements of position-based steps for a robot, and the scales of its forces."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ Integers = npt.NDArray[np.int64]
 
 
 def check_robot(robot: Robot) -> None:
-    """Raises ArgumentTypeError, ArgumentError: no robot, or one that cannot move; RobotError: joints that mimic others,
-    or that move no mass."""
+    """Check that a robot can have position-based steps.
+
+    Raises:
+        ArgumentTypeError: The argument is not a robot.
+        ArgumentError: The robot cannot move.
+        RobotError: The robot has mimic joints, or joints that move no mass.
+    """
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot is a {type(robot).__name__}; expected a dynagate.Robot")
     robot.check_uncoupled("the position-based integrator")
@@ -26,14 +31,15 @@ def check_robot(robot: Robot) -> None:
 
 
 def sizes(robot: Robot) -> Floats:
-    """(nv,): 1 for a distance, the robot's reach in m for an angle."""
+    """Return the unit of each degree of freedom, (nv,): 1 for a distance, the robot's reach in m for an angle."""
     directions = [k for link in robot.links for k in link.joint.kind.directions]
     return np.where(np.array(directions) >= 3, 1.0, reach(robot))
 
 
 def reach(robot: Robot) -> float:
-    """The longest way in m from the first joint along the links to a link's far side, counted by its radius of
-    gyration; 1 where nothing has an extent."""
+    """Return the longest path in m along the links, from the first joint to the far side of a link; 1 without any
+    extent.
+    """
     way = np.zeros(len(robot.links))
     extent = np.zeros(len(robot.links))
     for i, link in enumerate(robot.links):

@@ -1,5 +1,7 @@
-"""Position-based steps as a method of rollouts: Equations 5 and 7 of Pan & Manocha (2018), or 13 of 2019 where forces
-act."""
+"""Position-based steps as an integrator of rollouts.
+
+They solve Equations 5 and 7 of Pan & Manocha (2018), or Equation 13 of 2019 if forces act.
+"""
 
 from __future__ import annotations
 
@@ -87,9 +89,11 @@ class PositionBasedIntegrator(Integrator):
             raise ArgumentError(f"search '{self.search}' at order {self.order}, which has no energy; expected None")
 
     def in_words(self, word: int) -> PositionBasedIntegrator:
+        """Return the integrator for integers of a word length in bits."""
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), resolution=2.0 ** (5 - word))
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
+        """Return the loop over steps."""
         self.check(options, linearize=linearize)
         check_constant(robot, "the position-based integrator")
         assert options.dt is not None
@@ -127,6 +131,7 @@ class PositionBasedIntegrator(Integrator):
         return Motion(loop, begin=_before(model), failed="failed_next", extras=extras, solved=solved, reach=reach)
 
     def equations(self, robot: Robot, options: StepOptions) -> StepEquations:
+        """Return the equations that a step solves."""
         assert options.dt is not None
         model = _model(robot, options.dt, self.order, tuple(options.forces), self.resolution)
         step = StepRecording(robot, options, "position_based_step", far=True)
@@ -142,7 +147,7 @@ class PositionBasedIntegrator(Integrator):
         return dt > FULL_ABOVE if self.search is None else self.search == "lm-full"
 
     def _scale(self, robot: Robot) -> list[float]:
-        """The forces (nv,) below which a step has converged."""
+        """Return the forces (nv,) below which a step has converged."""
         check_robot(robot)
         weight = (float(np.linalg.norm(robot.gravity)) or 9.81) * sum(link.mass for link in robot.links)
         if weight == 0.0:
@@ -199,7 +204,7 @@ def _equations_of_nodes(model: PositionBasedModel, step: StepRecording) -> StepE
 
 
 def _rate(model: PositionBasedModel, nodes_q: list[Array]) -> Array:
-    """The velocity (nv,) at the step's end of the polynomial through the configurations of all nodes."""
+    """Return the velocity (nv,) at the end of the step of the polynomial through the configurations of all nodes."""
     return directions_of(model.robot, nodes_q[-1], weighted(model.nodes.first[-1] / model.dt, nodes_q))
 
 

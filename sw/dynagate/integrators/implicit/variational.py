@@ -1,10 +1,9 @@
-"""A step of the variational integrator as functions that trace into graphs: DRNEA in increment form and RIQN's update,
-over any scalar.
+"""A step of the variational integrator as functions that trace into graphs, over any scalar.
 
-`START` runs once a step, `ITERATION` until the residual is within the tolerance, and only `RESIDUAL` if something
-else finds the update. Momenta and residuals are times dt, see `variational_body`; `share` is the part of a whole step's
-impulses that act at its begin: 1, and one half in the first (the discrete Legendre transform). A joint or a link may
-turn by `WIDEST_TURN` in a step.
+They are DRNEA in increment form and RIQN's update. `START` runs once a step, and `ITERATION` until the residual is
+within the tolerance. If another search finds the update, only `RESIDUAL` runs. Momenta and residuals are multiplied by
+dt, see `variational_body`. `share` is the part of a step's impulses that act at its start: 1, and one half in the first
+step (the discrete Legendre transform). A joint or a link may rotate by `WIDEST_TURN` in a step.
 """
 
 from __future__ import annotations
@@ -79,11 +78,26 @@ def start(
     guess: int,
     resisting: Array | None = None,
 ) -> tuple[Any, ...]:
-    """The initial guess of the increment, load (links, 6) and impulse (nv,) as `prepare` has them; the factor (nv, nv)
-    of M and half a step of damping, L below the diagonal and 1 / D on it; turn (nv, 2), cosine and sine of each joint.
+    """Return the initial values of a step's iterations.
 
-    last, second, third, fourth: the increments of the steps before, the latest first. resisting: what forces that
-    depend on the velocity add to M (nv, nv)."""
+    Args:
+        tree: The tree of links.
+        q: Configuration (nq,).
+        last: Increments of the last step, (nv,).
+        second: Increments of the step before `last`.
+        third: Increments of the step before `second`.
+        fourth: Increments of the step before `third`.
+        momentum: Momenta of the links, (links, 6).
+        tau: Torques (nv,).
+        dt: Time step in s.
+        share: Part of a step's impulses that act at its start.
+        guess: Number of the initial guess.
+        resisting: Matrix (nv, nv) that velocity-dependent forces add to M.
+
+    Returns:
+        The initial guess of the increment, load (links, 6) and impulse (nv,) as in `prepare`; the factor (nv, nv) of M
+        plus half a step of damping, with L below the diagonal and 1 / D on it; cosine and sine of each joint, (nv, 2).
+    """
     slope = mass_matrix(tree, q)
     for d, damping in enumerate(tree.damping):
         slope[d, d] = slope[d, d] + (0.5 * damping) * dt
@@ -98,7 +112,7 @@ def start(
 
 
 def turns(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """(nv, 2): cosine and sine of each joint's angle; (1, 0) where it has none."""
+    """Return cosine and sine of each joint's angle, (nv, 2); (1, 0) for a joint without an angle."""
     result = array([(1.0, 0.0)] * tree.nv)
     for link, part, own in zip(tree.each_link, tree.dofs, tree.configurations(q), strict=True):
         if _turns(link):
@@ -107,7 +121,7 @@ def turns(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 
 def _guesses(tree: Tree, guess: int, q: Any, past: Sequence[Any], tau: Any, dt: Scalar) -> list[Scalar]:
-    """IG1, IG2 or IG3 of §3.3, or the increments of the last steps extrapolated."""
+    """Return the initial guess IG1, IG2 or IG3 of §3.3, or an extrapolation of the last increments."""
     last = past[0]
     if guess == 1:
         return [0.0 * x for x in last]
@@ -129,7 +143,7 @@ def prepare(
     dt: Scalar,
     share: Scalar,
 ) -> tuple[Rows, list[Scalar]]:
-    """load and impulse: what stays while the increment is sought."""
+    """Return load and impulse, which are constant while the increment is sought."""
     reach = share * (dt * dt)
     load = zeros(len(tree.links), 6)
 
@@ -158,9 +172,13 @@ def residual(
     impulse_of_joints: Sequence[Scalar],
     dt: Scalar,
 ) -> tuple[list[Scalar], Rows, Scalar]:
-    """dt times the residual impulse (nv,), the momentum (links, 6) that goes into the next step, and the sum over links
-    and joints of (|e|² / WIDEST)⁸, |e| the sine of half the turn: above 1 if one of them turns too far, far below if
-    none does. A maximum would take as much time as a fifth of the residual."""
+    """Return the residual of a step.
+
+    Returns:
+        dt times the residual impulse (nv,); the momentum (links, 6) for the next step; and the sum over links and
+        joints of (|e|² / WIDEST)⁸, where |e| is the sine of half the rotation. The sum is above 1 if a rotation is too
+        large. A maximum would take as much time as a fifth of the residual.
+    """
     tree = tree.unreduced
     joints = _transforms(tree, q, turn)
     brought, momentum, widest = _momenta(tree, joints, increment)
@@ -184,7 +202,9 @@ def residual(
 def _momenta(
     tree: Tree, joints: Sequence[JointTransform], increment: Sequence[Scalar]
 ) -> tuple[list[SpatialForce], Rows, Scalar]:
-    """The momenta of all links at the step's begin and (links, 6) at its end, and the turns that `residual` returns."""
+    """Return the momenta of all links at the start of the step and at its end, (links, 6), and the measure of
+    rotation.
+    """
     end = zeros(len(tree.links), 6)
 
     def moving(link: TreeLink, above: Any, joint: JointTransform, own: Sequence[Scalar]) -> tuple[Any, Any]:
@@ -211,8 +231,10 @@ def _momenta(
 
 
 def momenta_of_past(tree: Tree, q: Sequence[Scalar], turn: Array, last: Sequence[Scalar]) -> Rows:
-    """(links, 6): the momenta at the end of the step that led to q by the increments `last`. They are those at the
-    begin of a step back along it, turned round: the discrete Lagrangian is the same both ways."""
+    """Return the momenta (links, 6) at the end of the step that led to q by the increments `last`.
+
+    They are the negative momenta at the start of the reverse step, since the discrete Lagrangian is symmetric.
+    """
     tree = tree.unreduced
     back, _, _ = _momenta(tree, _transforms(tree, q, turn), [-x for x in last])
     return array([[*-momentum.angular, *-momentum.linear] for momentum in back])
@@ -223,7 +245,7 @@ def _turns(link: TreeLink) -> bool:
 
 
 def _transforms(tree: Tree, q: Any, turn: Array) -> list[JointTransform]:
-    """`Tree.transforms` from known cosines and sines."""
+    """Return `Tree.transforms` for known cosines and sines."""
     return [
         link.pose(turn[part.start] if _turns(link) else link.turn(own))
         for link, part, own in zip(tree.each_link, tree.dofs, tree.configurations(q), strict=True)
@@ -231,8 +253,9 @@ def _transforms(tree: Tree, q: Any, turn: Array) -> list[JointTransform]:
 
 
 def _displacement(link: TreeLink, joint: JointTransform, own: Sequence[Scalar], above: Any) -> tuple[Any, Scalar, Any]:
-    """ΔR's quaternion (e, w) and Δp of a link from those of its parent (Eq. 19). own: the increment of its joint, a
-    constant velocity times the step."""
+    """Return the quaternion (e, w) of ΔR and Δp of a link from those of its parent (Eq. 19) and its joint's
+    increment.
+    """
     e, w, shift = above
     at = joint.translation
     if link.directions == (5,):
@@ -268,10 +291,25 @@ def iteration(
     *,
     within: float | None = None,
 ) -> tuple[Any, ...]:
-    """One iteration of RIQN (Algorithm 3): the next increment (nv,), which is the same where the residual is within the
-    limit; the squared norm of the residual relative to the limit; the momentum and the measure of turns of `residual`.
-    limit: squared, times dt². within: what an entry of the residual that is larger counts as, twice the root of the
-    limit or more: where words are short, squares of large ones would leave no bits for small ones."""
+    """Compute one iteration of RIQN (Algorithm 3).
+
+    Args:
+        tree: The tree of links.
+        q: Configuration (nq,).
+        turn: Cosine and sine of each joint, (nv, 2).
+        increment: Increments (nv,).
+        load: As in `prepare`, (links, 6).
+        impulse_of_joints: As in `prepare`, (nv,).
+        factor: Factor of M, (nv, nv).
+        dt: Time step in s.
+        limit: Squared limit of the residual, times dt².
+        within: Bound of an entry of the residual, at least twice the root of the limit. With short words, squares
+            of large entries would leave no bits for small ones.
+
+    Returns:
+        The next increment (nv,), which stays if the residual is within the limit; the squared norm of the residual
+        relative to the limit; the momentum; and the measure of rotation of `residual`.
+    """
     f, momentum, widest = residual(tree, q, turn, increment, load, impulse_of_joints, dt)
     squared: Scalar = 0.0
     for x in f if within is None else [_clipped(x, within) for x in f]:

@@ -1,13 +1,15 @@
-"""Discrete mechanics of one rigid body, over any scalar (Lee, Liu, Park & Srinivasa, "A Linear-Time Variational
-Integrator for Multibody Systems", 2020, §2.2).
+"""Discrete mechanics of one rigid body, over any scalar.
 
-In a step of length dt a body moves from T to T ΔT, with ΔT = (ΔR, Δp) seen from its own frame. ξ = (ω, v) = log ΔT is
-dt times its average twist V (Eq. 10), and G its spatial inertia. The trapezoidal discrete Lagrangian (Eq. 9) is
-L_d = ½ ξᵀ G ξ / dt - dt (P(T) + P(T ΔT)) / 2, and its derivatives are the momenta of `momenta`. All momenta here are
-times dt (kg m² and kg m), so dt does not occur.
+In a step of length dt a body moves from T to T ΔT, with ΔT = (ΔR, Δp) in its own frame. ξ = (ω, v) = log ΔT is dt times
+its average twist V (Eq. 10), and G its spatial inertia. The trapezoidal discrete Lagrangian (Eq. 9) is L_d = ½ ξᵀ G ξ /
+dt - dt (P(T) + P(T ΔT)) / 2, and its derivatives are the momenta of `momenta`. All momenta here are multiplied by dt
+(kg m² and kg m), so dt does not occur.
 
-ΔR is kept as a unit quaternion (e, w). Its vector part e is exact for turns of any size, where ΔR - 1, computed from
-two rotations, has lost the digits that the residual needs.
+ΔR is stored as a unit quaternion (e, w). Its vector part e is accurate for rotations of any size. ΔR - 1, computed from
+two rotations, would lose the digits that the residual needs.
+
+Reference:
+    Lee, Liu, Park & Srinivasa, "A Linear-Time Variational Integrator for Multibody Systems", 2020, §2.2.
 """
 
 from __future__ import annotations
@@ -21,17 +23,19 @@ from dynagate.dynamics.series import arc_sine_series, polynomial, sine_series, u
 from dynagate.integrators.vectors import Matrix, Scalar, Vector, cross, dot, minus, plus, scaled, times
 
 WIDEST_TURN = pi / 3
-"""rad that a body or a joint turns in a step: the polynomials below hold up to here."""
+"""Largest rotation of a body or a joint in a step, in rad, for which the polynomials below are accurate."""
 
 WIDEST = sin(WIDEST_TURN / 2) ** 2
-"""|e|² of that turn."""
+"""|e|² of the rotation WIDEST_TURN."""
 
 _TERMS = 40
 
 
 def _economized(taylor: list[float], end: float) -> tuple[float, ...]:
-    """The shortest polynomial, as coefficients from the highest power to the constant, that is as exact on [0, end] as
-    float64 and the Taylor series. Dropping Chebyshev terms halves the number of them."""
+    """Return the shortest polynomial that is as accurate on [0, end] as float64 and the Taylor series.
+
+    The coefficients start with the highest power. Dropping Chebyshev terms halves their number.
+    """
     series = Polynomial(taylor).convert(kind=Chebyshev, domain=[0.0, end])
     sizes = np.abs(series.coef)
     enough = int(np.flatnonzero(sizes > 1e-17 * sizes[0])[-1]) + 1
@@ -64,18 +68,20 @@ SCREW_CUBE = _economized(sine_series(3, 20), _Z)
 
 
 def displaced(point: Vector, e: Vector, w: Scalar) -> Vector:
-    """(ΔR - 1) point, without cancellation."""
+    """Return (ΔR - 1) point, without cancellation."""
     return scaled(cross(e, plus(scaled(point, w), cross(e, point))), 2.0)
 
 
 def turned_about_z(e: Vector, w: Scalar, half_sine: Scalar, half_cosine: Scalar) -> tuple[Vector, Scalar]:
-    """The quaternion (e, w) times that of a turn about z, given by the sine and cosine of half its angle."""
+    """Return the quaternion (e, w) times that of a rotation about z, given the sine and cosine of half its angle."""
     c, s = half_cosine, half_sine
     return (c * e[0] + s * e[1], c * e[1] - s * e[0], c * e[2] + s * w), c * w - s * e[2]
 
 
 def exponential(turn: Vector, v: Vector) -> tuple[Vector, Scalar, Vector]:
-    """exp of the twist (ω, v): the quaternion (e, w) of its turn, of up to `WIDEST_TURN`, and the displacement."""
+    """Return exp of the twist (ω, v): the quaternion (e, w) of a rotation of up to `WIDEST_TURN`, and the
+    displacement.
+    """
     square = dot(turn, turn)
     across = cross(turn, v)
     bent = plus(scaled(across, polynomial(SCREW, square)), scaled(cross(turn, across), polynomial(SCREW_CUBE, square)))
@@ -85,21 +91,36 @@ def exponential(turn: Vector, v: Vector) -> tuple[Vector, Scalar, Vector]:
 def combined(
     first: tuple[Vector, Scalar, Vector], second: tuple[Vector, Scalar, Vector]
 ) -> tuple[Vector, Scalar, Vector]:
-    """The displacement (e, w, Δp) by one and then, in the frame that it leads to, by another."""
+    """Return the displacement (e, w, Δp) by the first and then, in the frame that it leads to, by the second."""
     (a, v, shift), (b, w, further) = first, second
     e = plus(plus(scaled(b, v), scaled(a, w)), cross(a, b))
     return e, v * w - dot(a, b), plus(shift, plus(further, displaced(further, a, v)))
 
 
 def twist(e: Vector, shift: Vector, angle: Scalar, b: Scalar) -> tuple[Vector, Vector]:
-    """ξ = (ω, v) = log ΔT (Eq. 10). e, shift: ΔR's quaternion vector and Δp; angle, b: as `ANGLE` and `B`."""
+    """Return ξ = (ω, v) = log ΔT (Eq. 10).
+
+    Args:
+        e: Vector part of ΔR's quaternion.
+        shift: Δp.
+        angle: As `ANGLE`.
+        b: As `B`.
+    """
     turn = scaled(e, angle)
     across = cross(turn, shift)
     return turn, plus(minus(shift, scaled(across, 0.5)), scaled(cross(turn, across), b))
 
 
 def impulse(mass: Scalar, first: Vector, inertia: Matrix, turn: Vector, v: Vector) -> tuple[Vector, Vector]:
-    """G ξ as (moment, force). first: mass times center of mass; inertia: about the frame's origin."""
+    """Return G ξ as (moment, force).
+
+    Args:
+        mass: Mass of the body.
+        first: Mass times the center of mass.
+        inertia: Inertia about the frame's origin.
+        turn: ω of ξ.
+        v: v of ξ.
+    """
     return plus(times(inertia, turn), cross(first, v)), minus(scaled(v, mass), cross(first, turn))
 
 

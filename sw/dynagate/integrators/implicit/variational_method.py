@@ -1,8 +1,7 @@
-"""The linear-time variational integrator as a method of rollouts, under any forces.
+"""The linear-time variational integrator as an integrator of rollouts, with any forces.
 
-A force acts at both ends of a step with half its time each, with the mean velocity of the step: at a configuration
-those of the step that ends there and of the one that begins there add up, as the trapezoidal rule of the discrete
-Lagrangian has it.
+A force acts at both ends of a step for half its time each, with the mean velocity of the step. At a configuration the
+contributions of the previous and the next step add up, as in the trapezoidal rule of the discrete Lagrangian.
 """
 
 from __future__ import annotations
@@ -100,9 +99,11 @@ class VariationalIntegrator(Integrator):
         check_count("iterations", self.iterations, MAX_ITERATIONS)
 
     def in_words(self, word: int) -> VariationalIntegrator:
+        """Return the integrator for integers of a word length in bits."""
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), clips=True)
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
+        """Return the loop over steps."""
         self.check(options, linearize=linearize)
         check_constant(robot, "the variational integrator")
         assert options.dt is not None
@@ -129,6 +130,7 @@ class VariationalIntegrator(Integrator):
         )
 
     def equations(self, robot: Robot, options: StepOptions) -> StepEquations:
+        """Return the equations that a step solves."""
         assert options.dt is not None
         step = StepRecording(robot, options, "variational_step", far=True)
         first, after = step.recording.input(FIRST, ())[()], step.velocities(AFTER, "qd")
@@ -136,7 +138,7 @@ class VariationalIntegrator(Integrator):
         return StepEquations(step.graph({RESIDUAL: left, "q_next": advance(robot, step.q, after * step.dt)}))
 
     def _solve(self, robot: Robot, forces: Forces, dt: float) -> Loop:
-        """The iterations of a step."""
+        """Return the loop over the iterations of a step."""
         extra = _arguments(forces)
         plain = _clipping(CLIPPED * 2.0 ** math.floor(math.log2(self.tolerance * dt))) if self.clips else ITERATION
         (form,) = plain.forms.values()
@@ -152,7 +154,7 @@ class VariationalIntegrator(Integrator):
 
 @lru_cache(maxsize=16)
 def _clipping(within: float) -> FunctionRow:
-    """`ITERATION` with this bound of the residual's entries."""
+    """Return `ITERATION` with this bound of the residual's entries."""
     return replace(ITERATION, forms={"riqn": partial(iteration, within=within)})
 
 
@@ -200,7 +202,9 @@ def _force(forces: Forces, q: Any, increment: Any, dt: Any, extra: Sequence[Any]
 def _pushed_iteration(
     forces: Forces, form: Callable[..., Any], tree: Tree, q: Any, turn: Any, increment: Any, *values: Any
 ) -> tuple[Any, ...]:
-    """A form of `ITERATION` with what forces add at the step's begin by its own velocity."""
+    """Return a form of `ITERATION` to which forces at the start of the step are added, by the step's own
+    velocity.
+    """
     load, impulse, factor, dt, limit = values[:5]
     force = _force(forces, q, increment, dt, values[5:])
     pushed = list(array(list(impulse)) + force * ((dt * dt) * 0.5))
@@ -209,7 +213,7 @@ def _pushed_iteration(
 
 
 def _balance(forces: Forces, step: StepRecording, first: Scalar, after: Array) -> Array:
-    """The residual (nv,) of a step from q, reached with qd, the momenta of that step included."""
+    """Return the residual (nv,) of a step from q, reached with qd, including the momenta of the previous step."""
     tree, q, dt, extra = tree_of(step.robot), list(step.q), step.dt, list(step.force_inputs.values())
     last, increment = (list(rates * dt) for rates in (step.qd, after))
     turn, share = turns(tree, q), 1.0 - 0.5 * first
@@ -222,8 +226,9 @@ def _balance(forces: Forces, step: StepRecording, first: Scalar, after: Array) -
 
 
 def _finish() -> FunctionRow:
-    """`FINISH`, with qd_next (nv,), the mean velocity of the step, failed_next () and left (), the norm of the residual
-    over the tolerance."""
+    """Return `FINISH` with qd_next (nv,), the mean velocity, failed_next (), and left (), the residual over the
+    tolerance.
+    """
 
     def counted(tree: Tree, *values: Any) -> tuple[Any, ...]:
         *own, dt, failed = values
@@ -255,7 +260,7 @@ def _begin(robot: Robot) -> Loop:
 
 
 def _momenta(tree: Tree, q: Sequence[Scalar], rates: Sequence[Scalar]) -> Array:
-    """(links, 6): the momentum of every link in its own frame, at these velocities of the joints."""
+    """Return the momentum of each link in its own frame, (links, 6), for these joint velocities."""
 
     def moving(
         link: TreeLink, above: Twist | None, joint: JointTransform, own: Sequence[Scalar]
