@@ -254,8 +254,8 @@ class InverseKinematics(LoopSolver):
 
         Args:
             folder: Folder to write the files into. It is made if it is missing.
-            q0: Starts (..., nq) of problems for the test, rad, m and unit quaternions; None for the middle of the joints'
-                ranges.
+            q0: Starts (..., nq) of problems for the test, rad, m and unit quaternions. None for the middle of the
+                joints' ranges.
             targets: Value of each target in the test, by the names in `inputs`; all leading axes are broadcast.
 
         Returns:
