@@ -1,5 +1,4 @@
-"""Designs of somebody else, with a right hash: what does not fit is refused by name before anything is read or written
-by it, and what is accepted reads and writes within its arrays."""
+"""Designs, Verilog and boards of other people: files that do not fit, or that hide code, are refused by name."""
 
 from __future__ import annotations
 
@@ -8,13 +7,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Region, robots
+from dynagate import Axi, Region, robots
 from dynagate.design import files
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import DesignRecord
@@ -22,9 +22,14 @@ from dynagate.design.files import DesignError, load
 from dynagate.design.program import PROGRAM, program_digest
 from dynagate.host.links import DeviceError
 from dynagate.host.words import StreamWords, pack_inputs, unpack_outputs
+from dynagate.hw import boards
+from dynagate.hw.boards import BoardError
+from dynagate.hw.targets.project import ProjectError, write_project
+from dynagate.sim.sources import SimulationError, read_sources
 
-from tests.designs import functions_of, resealed
+from tests.designs import functions_of, relisted, resealed
 from tests.hostile.designs import KINDS, text_of
+from tests.projects import designed
 
 Content = dict[str, Any]
 
@@ -409,3 +414,173 @@ def test_long_names_are_known_in_another_process(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, *map(str, folders)], capture_output=True, text=True, check=False)
     assert done.stdout == "(2, 2)\n" * 4, done.stderr
+
+
+BLOCK = '(* ram_style = "block" *)'
+HIDDEN = {
+    "an attribute in an escaped name": (f"initial (* a \\{BLOCK}$system(x);", "\\(*"),
+    "an attribute after an escaped name": (f"\\a {BLOCK}$system(x);", "$system"),
+    "an attribute in a line comment": (f"// {BLOCK}\n$system(x);", "$system"),
+    "a comment's end in an attribute": (f"/* {BLOCK} */ $system(x);", "$system"),
+    "an attribute cut by a comment": ('(* ram_style = /* */ "block" *)', '"'),
+    "another string": ('(* ram_style = "touch CANARY" *)', '"'),
+    "a comment's begin in an escaped name": ("\\a/* $system(x); /* */", "\\a/*"),
+    "a line comment in an escaped name": ("\\a// $system(x);", "\\a//"),
+    "a string in an escaped name": ('\\a" $system(x);', '\\a"'),
+    "a directive in an escaped name": ("\\a`b $system(x);", "\\a`b"),
+    "a comment in a comment": ("/* // /* */ $system(x);", "/*"),
+    "a comment without an end": ("/* $system(x);", "/*"),
+    "a line comment in a comment": ("/* // */ $system(x);", "$system"),
+    "a comment that ends twice": ("/* */ */ $system(x);", "$system"),
+    "a comment's begin and end in one": ("/*/ $system(x); /*/", "/*"),
+    "a line comment that goes on": ("// \\\n$system(x);", "$system"),
+    "a system task in a number": ("1$system(x);", "$system"),
+    "a system task behind a signed number": ("$signed(1)$system(x);", "$system"),
+    "a name that begins like signed": ("$signed_system(x);", "$signed_system"),
+    "signed and more": ("$signed$system(x);", "$signed"),
+    "C++": ("$c(x);", "$c"),
+    "C++ of a number": ("$c32(x);", "$c32"),
+    "a file that is read": ("$readmemh(x, y);", "$readmemh"),
+    "a file that is written": ("$fopen(x);", "$fopen"),
+    "arguments of the command line": ("$value$plusargs(x);", "$value"),
+    "a dollar": ("a$b", "$b"),
+    "a dollar alone": ("$ system(x);", "$"),
+    "an escaped system task": ("\\$system (x); $system(x);", "$system"),
+    "a directive": ("`include x", "`"),
+    "a directive in a comment's place": ("/**/`systemc_header", "`"),
+    "a function in C": ('import "DPI-C" function void f();', '"'),
+    "a null byte": ("// \0\n", "\0"),
+    "a form feed": ("// \f $system(x);", "\f"),
+    "a vertical tab": ("\\a\v$system(x);", "\v"),
+    "a blank that is none": ("\\a\u00a0$system(x);", "\xa0"),
+    "a line's end that is none": ("// \u2028 $system(x);", "\u2028"),
+    "another alphabet": ("wire \u0430;", "\u0430"),
+    "an escape sequence": ("// \x1b[2J", "\x1b"),
+}
+
+
+@pytest.mark.parametrize("case", list(HIDDEN))
+def test_what_could_run_is_refused(case: str, tmp_path: Path) -> None:
+    text, shown = HIDDEN[case]
+    path = tmp_path / "datapath.v"
+    path.write_text(f"module datapath;\n{text}\nendmodule\n", encoding="utf-8")
+    with pytest.raises(SimulationError, match=r"datapath.v holds '.*'; expected Verilog that dynagate wrote") as error:
+        read_sources([path])
+    assert f"holds {shown!r};" in str(error.value)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "datapath.v").write_bytes(b"\xff\xfe$system")
+    with pytest.raises(SimulationError, match=r"cannot read .*datapath.v \('utf-8' codec"):
+        read_sources([tmp_path / "datapath.v"])
+
+
+@pytest.mark.parametrize(
+    "name", ["datapath_../../planted.v", "/etc/passwd", "datapath_x.v.sh", "planted.v", "datapath_x.v x"]
+)
+def test_a_list_that_names_what_no_design_has_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "datapath.v").write_text("module datapath;\nendmodule\n")
+    (tmp_path / "files.f").write_text(f"datapath.v\n{name}\n")
+    with pytest.raises(SimulationError, match=r"files.f names '.*', which no design has; build the design again"):
+        read_sources([tmp_path / "datapath.v"])
+
+
+@pytest.mark.parametrize("function", ["mass_matrix", "rollout", "mass_matrix,inverse_dynamics"])
+def test_what_dynagate_writes_is_read(function: str, designs: Path) -> None:
+    algorithm = {"dt": 1e-3} if function == "rollout" else {}
+    built = dynagate.build(
+        robots.load("two_joint_arm"), **functions_of(function), axi=Axi(64), folder=designs, **algorithm
+    )
+    files = list(built.folder.glob("*.v"))
+    assert read_sources(files) == {path.name: path.read_text() for path in files}
+
+
+def test_modules_are_not_looked_for_in_the_folder_that_the_user_is_in(
+    designs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = dynagate.build(robots.load("two_joint_arm"), "mass_matrix", folder=designs)
+    theirs = shutil.copytree(built.folder, tmp_path / "theirs")
+    head, _, _ = built.module("datapath").read_text().rpartition("endmodule")
+    text = f"{head}helper_of_theirs it();\nendmodule\n"
+    (theirs / "datapath.v").write_text(text)
+    relisted(theirs, built.design)
+    (theirs / "helper_of_theirs.v").write_text(
+        f'module helper_of_theirs; initial $system("touch {tmp_path}/CANARY"); endmodule\n'
+    )
+    monkeypatch.chdir(theirs)
+    with pytest.raises(SimulationError, match="helper_of_theirs"):
+        dynagate.open("./")
+    assert not (tmp_path / "CANARY").exists()
+
+
+FOLDER = Path(boards.__file__).parent
+
+CODE = {
+    "command": "x[exec touch CANARY]",
+    "command first": "[exec touch CANARY]",
+    "variable": "x$::env(HOME)",
+    "next command": "x; exec touch CANARY",
+    "next line": "x\\nexec touch CANARY",
+    "end of braces": "x} ; exec touch CANARY; set y {",
+    "backslash": "x\\\\",
+    "quote": 'x\\"',
+    "shell": "x`touch CANARY`",
+    "option": "-run",
+    "option with a value": "85k --run=CANARY",
+    "other letters": "xcvü9p",
+    "nothing": "",
+}
+FIELDS = {
+    "vcu118": ('title = "AMD VCU118"', 'part = "xcvu9p-flga2104-2L-e"', 'board_part = "xilinx.com:vcu118:part0:2.4"'),
+    "kv260": ('connections = "som240_1_connector xilinx.com:kv260_carrier:som240_1_connector:1.3"',),
+    "u250": ('memory_bank = "DDR[0]"', 'platform = "xilinx_u250_gen3x16_xdma_4_1_202210_1"'),
+    "ulx3s": ('device = "85k"', 'package = "CABGA381"', 'clk_25mhz = "G2"'),
+}
+TEXTS = [(board, line, case) for board, lines in FIELDS.items() for line in lines for case in CODE]
+
+
+@pytest.mark.parametrize(("board", "line", "case"), TEXTS)
+def test_code_in_a_text_is_refused(board: str, line: str, case: str, tmp_path: Path) -> None:
+    name = line.partition(" ")[0]
+    with pytest.raises(BoardError, match=rf"theirs.toml: [a-z.]*{name} .*; expected letters, digits"):
+        boards.read(_changed(tmp_path, board, line, f'{name} = "{CODE[case]}"'))
+
+
+NUMBERS = [
+    ("clock_mhz = 250", "clock_mhz = nan", "expected float @ board.clock_mhz"),
+    ("clock_mhz = 250", "clock_mhz = inf", "expected float @ board"),
+    ("gigatransfers = 8.0", "gigatransfers = inf", "expected float @ board"),
+    ("lanes = 16", "lanes = 1e300", "expected int"),
+    ("dsp = 6840", f"dsp = 1{'0' * 400}", "expected int @ board.resources.dsp"),
+    ("share = 0.27", "share = nan", "expected float @ board.share"),
+    ("share = 0.27", f"share = {'[' * 3000}{']' * 3000}", "is not a board's file: .*recursion.*; expected TOML"),
+    ("share = 0.27", "share = [[[[0.27]]]]", "expected float @ board.share"),
+    ('title = "AMD VCU118"', 'title = "x"\ntitle = "y"', "expected TOML"),
+    ('title = "AMD VCU118"', f'title = "{"x" * 10**6}\n', "expected TOML"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), NUMBERS, ids=[new[:30] for _, new, _ in NUMBERS])
+def test_what_is_no_number_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(BoardError, match=message):
+        boards.read(_changed(tmp_path, "vcu118", old, new))
+
+
+@pytest.mark.parametrize("field", ["title", "part", "board_part"])
+def test_the_writer_of_scripts_refuses_code_of_boards_that_no_file_describes(
+    field: str, designs: Path, tmp_path: Path
+) -> None:
+    board = boards.load("pynq-z2")
+    built, choice = designed(board, designs)
+    hostile = replace(choice, board=replace(board, **{field: "xc7z[exec touch CANARY]"}))
+    with pytest.raises(ProjectError, match=r"'xc7z\[exec touch CANARY\]' in \w+\.\w+: '\[' could be code"):
+        write_project(built, hostile, tmp_path / "projects")
+    assert not list((tmp_path / "projects").iterdir())
+
+
+def _changed(folder: Path, board: str, old: str, new: str) -> Path:
+    text = (FOLDER / f"{board}.toml").read_text()
+    assert old in text
+    path = folder / "theirs.toml"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    return path

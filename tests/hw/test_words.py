@@ -1,12 +1,13 @@
-"""Numbers to the words of the streams and back: slots by hand, and the C of a design equals numpy, bit by bit."""
+"""Numbers to the words of the streams and back: by hand, and by the C of a design and numpy, bit by bit."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import dynagate
 import numpy as np
 import pytest
-from dynagate import build, robots
+from dynagate import Region, build, robots
 from dynagate.design.codec import Codec, NumberSlot
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
@@ -175,3 +176,21 @@ def test_packed_results_end_with_a_flag_in_all_bits_above(designs: Path) -> None
     codec.put_flags(words, [0, -1])
     assert [bits_of(row) for row in words] == [0, (1 << 32 * codec.words) - (1 << end)]
     assert (codec.flags(words) & 1).tolist() == [0, 1]
+
+
+ARM = robots.load("two_joint_arm")
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_rounding_step_more_than_the_range(native: bool, tmp_path: Path) -> None:
+    built = dynagate.build(ARM, "mass_matrix", ii=16, region=Region.of(ARM), axi=Axi(32), folder=tmp_path)
+    assert built.design.axi is not None
+    words = StreamWords(built.design, built.design.axi, native=native)
+    assert (words.functions is not None) == native
+    field = built.design.input.fields[1]
+    samples = np.zeros((1, *(built.design.axi.beats.input, built.design.axi.lanes)), np.uint32)
+    for bound, out in zip(field.range, (-1.0, 1.0), strict=True):
+        words.fill({"q": np.array([[0.0, bound + out * field.format.step]])}, samples)
+        for steps in (1.5, 3.5):
+            with pytest.raises(ValueError, match=r"input 'q' is .* at \(0, 1\); the formats were chosen for"):
+                words.fill({"q": np.array([[0.0, bound + steps * out * field.format.step]])}, samples)
