@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import json
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dynagate
 import numpy as np
-from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
+from dynagate.base.errors import ArgumentError
 from dynagate.base.figures import grid, new_figure, origin, plain_logarithmic, saved
-from dynagate.base.storage import read_file
 from dynagate.base.text_table import Column, table_lines
 from dynagate.fixedpoint.assign import ONE_WORD, Policy, assign
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.wordlength.confidence import block_floors, measured
 from dynagate.fixedpoint.wordlength.goal import Goal, dsp_blocks
 from dynagate.fixedpoint.wordlength.optimize import AccuracyError, optimize
+from dynagate.fixedpoint.wordlength.results_file import ResultsFile
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -37,10 +33,6 @@ SEED = 41
 """Seed of a point's states."""
 FRESH = 16384
 """Number of states on which optimized formats are checked; a point's own states are fresh, too."""
-
-
-class SweepError(Error, ValueError):
-    """A results file is damaged or of another sweep; the text names it."""
 
 
 @dataclass(frozen=True)
@@ -105,17 +97,13 @@ def sweep(
         if number < 1:
             raise ArgumentError(f"{name} {number}; expected 1 or more")
     cells = [(policy, word) for policy in policies for word in words]
-    known = _known(results, _key(graph, region, states)) if results else {}
-    missing = [point for point in cells if point not in known]
-    progress = progress or (lambda done, of: None)
-    progress(len(cells) - len(missing), len(cells))
-    for point in _computed(graph, region, missing, states, jobs, backend):
-        known[point.policy, point.word] = point
-        if results:
-            with results.open("a") as file:
-                file.write(json.dumps(asdict(point)) + "\n")
-        progress(sum(p in known for p in cells), len(cells))
-    return [known[point] for point in cells]
+    file = ResultsFile(results, (graph.nodes, graph.outputs, region, states), SweepPoint, _cell)
+    return file.completed(cells, lambda missing: _computed(graph, region, missing, states, jobs, backend), progress)
+
+
+def _cell(point: SweepPoint) -> tuple[str, int]:
+    """Return the policy and the word length of a point."""
+    return point.policy, point.word
 
 
 def _computed(
@@ -178,53 +166,6 @@ def _errors(
     )
 
 
-def _key(graph: Graph, region: Region, states: int) -> str:
-    """Return the key under which the results of one sweep are kept."""
-    text = repr((graph.nodes, graph.outputs, region, states))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _known(results: Path, key: str) -> dict[tuple[str, int], SweepPoint]:
-    """Return the points in a results file; a new file gets its key. A last line that was cut short is dropped."""
-    head = json.dumps({"sweep": key}) + "\n"
-    content = read_file(results) if results.exists() else b""
-    whole = content.rfind(b"\n") + 1
-    if not whole and head.encode().startswith(content):  # a kill may have cut the first line, too
-        results.parent.mkdir(parents=True, exist_ok=True)
-        results.write_text(head)
-        return {}
-    points: dict[tuple[str, int], SweepPoint] = {}
-    for number, line in enumerate(content[:whole].splitlines() or [content], 1):
-        try:
-            entry = json.loads(line.decode())
-            if number == 1:
-                if entry["sweep"] != key:
-                    raise SweepError(f"{results} holds another sweep; expected this robot, function, region and states")
-                continue
-            point = _point(entry)
-        except SweepError:
-            raise
-        except (ValueError, KeyError, TypeError) as error:
-            raise SweepError(
-                f"{results} is damaged in line {number} ({type(error).__name__}: {error}); delete the line, or move it "
-                "away to begin anew"
-            ) from None
-        points[point.policy, point.word] = point
-    if whole < len(content):
-        os.truncate(results, whole)
-    return points
-
-
-def _point(entry: Any) -> SweepPoint:
-    """Return the point in a line of a results file. Raise TypeError if it holds no point."""
-    kinds: dict[Any, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
-    point = SweepPoint(**entry)
-    for field in fields(SweepPoint):
-        if type(getattr(point, field.name)) not in kinds[field.type]:
-            raise ArgumentTypeError(f"{field.name} is {getattr(point, field.name)!r}; expected {field.type}")
-    return point
-
-
 COLUMNS: list[Column[SweepPoint]] = [
     Column("policy", 12, lambda point: point.policy, left=True),
     Column("word", 5, lambda point: point.word),
@@ -241,14 +182,6 @@ COLUMNS: list[Column[SweepPoint]] = [
 def table(points: Sequence[SweepPoint]) -> str:
     """Return a table for the terminal, with a line for each point."""
     return "\n".join(table_lines(COLUMNS, points))
-
-
-def write_csv(points: Sequence[SweepPoint], path: Path) -> None:
-    """Write the points as a CSV file."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(SweepPoint)])
-        writer.writeheader()
-        writer.writerows(asdict(point) for point in points)
 
 
 def draw(points: Sequence[SweepPoint], title: str, path: Path, goal: float | None = None) -> None:

@@ -10,16 +10,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pinocchio
 import pytest
 from click.testing import CliRunner
-from dynagate import Region, robots, trace
+from dynagate import Region, Rollout, robots, trace
 from dynagate.cli import main, studies
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.wordlength import sweep as module
-from dynagate.fixedpoint.wordlength.sweep import SweepError, sweep
+from dynagate.fixedpoint.wordlength.results_file import SweepError
+from dynagate.fixedpoint.wordlength.sweep import sweep
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph.ops import OPS
+from dynagate.host.drift import drift, sweep_motions
+from dynagate.integrators.trajectories import motions
 from dynagate.robot.random_chain import random_chain
+
+from tests.oracle import pinocchio_of
 
 
 @pytest.fixture(scope="module")
@@ -230,3 +238,64 @@ def test_command_runs_on_a_dask_cluster_and_says_where_none_is(tmp_path: Path, m
     assert done.exit_code == 2
     assert "no Dask scheduler at 127.0.0.1:1 (Timed out trying to connect to " in done.output
     assert " after 1 s); expected an address such as tcp://host:8786" in done.output
+
+
+def test_rollouts_drift_less_in_longer_words(region: Region, tmp_path: Path) -> None:
+    options = AlgorithmOptions(dt=0.005, integrator="rk2")
+    results = tmp_path / "points.jsonl"
+    settings: dict[str, Any] = {"steps": 30, "count": 20, "options": options, "results": results}
+    short, long = sweep_motions(region, (20, 26), **settings)
+    assert short.median > 16.0 * long.median > 0.0
+    assert short.energy > 4.0 * long.energy > 0.0
+    assert short.overflow == long.overflow == 0.0
+    steps: list[tuple[int, int]] = []
+    again = sweep_motions(region, (20, 23, 26), **settings, progress=lambda *done: steps.append(done))
+    assert (again[0], again[2]) == (short, long)
+    assert steps == [(2, 3), (3, 3)]
+    with pytest.raises(SweepError, match="holds another sweep"):
+        sweep_motions(region, (20,), **{**settings, "options": AlgorithmOptions(dt=0.004)})
+
+
+def test_the_drift_of_a_point_is_that_of_its_rollouts(region: Region) -> None:
+    """Computed here once more, from the states of both rollouts and the textbook's energy of the arm's mass matrix."""
+    point, own = sweep_motions(region, (20,), steps=10, count=8)[0], drift(region, 20, steps=10, dt=1e-3, count=8)
+    start = motions(region, 10, 1e-3, 8, 1)
+    exact, fixed = (
+        Rollout(region.robot, steps=10, dt=1e-3, device=device, **extra)(*start)
+        for device, extra in (("numpy", {}), ("fixed", {"region": region, "policy": Policy(word=20)}))
+    )
+    ends = [
+        np.linalg.norm(a[:, -1] - b[:, -1], axis=1) / np.linalg.norm(np.ptp(b, axis=1), axis=1)
+        for a, b in ((fixed.q, exact.q), (fixed.qd, exact.qd))
+    ]
+    assert point.error == pytest.approx(np.maximum(*ends).max())
+    model = pinocchio_of(region.robot)
+    data = model.createData()
+
+    def energy(q: np.ndarray, qd: np.ndarray) -> float:
+        potential = pinocchio.computePotentialEnergy(model, data, q)
+        return float(pinocchio.computeKineticEnergy(model, data, q, qd) + potential)
+
+    energies = np.array(
+        [[energy(*state) for state in zip(*both, strict=True)] for both in zip(exact.q, exact.qd, strict=True)]
+    )
+    last = np.array([energy(q[-1], qd[-1]) for q, qd in zip(fixed.q, fixed.qd, strict=True)])
+    expected = np.abs(last - energies[:, -1]) / np.ptp(energies, axis=1)
+    np.testing.assert_allclose(own.energies, expected, rtol=1e-6)
+
+
+def test_the_command_sweeps_rollouts(tmp_path: Path) -> None:
+    arguments = ["sweep", "two_joint_arm", "--function", "rollout", "--word", "20:21", "--folder", str(tmp_path)]
+    done = CliRunner().invoke(main, [*arguments, "--steps", "9", "--states", "5", "--dt", "0.002"])
+    assert done.exit_code == 0, done.output
+    assert [p["word"] for p in json.loads((tmp_path / "sweep.json").read_text())] == [20, 21]
+    assert (tmp_path / "sweep.csv").read_text().startswith("word,median,error,energy,overflow")
+    for extra, text in (
+        (["--policy", "global"], "expected them left out: a rollout has one word length"),
+        (["--integrator", "variational"], "integrator 'variational' of a sweep; expected an explicit one"),
+    ):
+        refused = CliRunner().invoke(main, [*arguments, *extra])
+        assert refused.exit_code in (1, 2), refused.output
+        assert text in " ".join(refused.output.split()), refused.output
+    others = ["sweep", "two_joint_arm", "--steps", "9", "--folder", str(tmp_path)]
+    assert "--steps without --function rollout" in CliRunner().invoke(main, others).output

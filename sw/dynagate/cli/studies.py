@@ -33,7 +33,9 @@ from dynagate.cli.output import written_together
 from dynagate.cli.parameters import NamedNumber, NumberType, mapping
 from dynagate.cli.refusals import BadParameter, UsageError
 from dynagate.cli.robot import check_joints, first_given, region_options, robot_options
+from dynagate.cli.rollout import step_options, steps_option
 from dynagate.cli.solver import MOST_SAMPLES
+from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.steps.damping import robot_in_step
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.forces.options import IMPLICIT_DAMPING, AlgorithmOptions
@@ -43,6 +45,8 @@ from dynagate.robot import Robot
 POLICIES = ("global", "word", "optimized")
 BACKENDS = ("loky", "dask", "ray")
 MOST_JOBS = 1024
+STATES = 4096
+"""Default number of states of a point."""
 CONNECT_SECONDS = 5
 CONTROLLERS = ("derivatives", *SOLVERS)
 SAMPLES = 128
@@ -65,7 +69,11 @@ class SweepOptions:
     policies: tuple[str, ...] = option(
         "Choose formats by this policy (repeatable).  [default: all]", (), name="--policy", choices=POLICIES
     )
-    states: int = option("Measure each point with this many random states.", 4096, most=MOST_STATES)
+    states: int | None = option(
+        "Measure each point with this many random states, or trajectories of a rollout.  [default: 4096; 200]",
+        None,
+        most=MOST_STATES,
+    )
     jobs: int = option("Run this many processes.", 1, most=MOST_JOBS)
     backend: str = option(
         "Run the processes by this backend of joblib; loky is this machine.", "loky", choices=BACKENDS
@@ -81,13 +89,16 @@ class SweepOptions:
     epilog=examples(
         "sweep iiwa14 --word 12:24 --folder sweep",
         "sweep iiwa14 --word 16 --policy word --states 1000 --jobs 4 --folder sweep",
+        "sweep two_joint_arm --function rollout --dt 0.005 --steps 200 --word 20:30 --folder drift",
     ),
 )
 @needs("sweep", "scipy")
 @robot_options
 @region_options()
-@function_option("Measure this function")
+@function_option("Measure this function", motions=True)
 @algorithm_options
+@step_options
+@steps_option
 @outputs_option
 @options_of(SweepOptions)
 @folder_option("Write CSV, JSON and PNG into this folder; a stopped sweep continues from it.", required=True)
@@ -95,46 +106,72 @@ def sweep(
     robot: Robot,
     region: Region,
     name: str,
+    steps: int | None,
     options: SweepOptions,
     folder: Path,
     algorithm: AlgorithmOptions,
 ) -> None:
-    """Measure ROBOT's error and cost over word lengths and policies."""
+    """Measure ROBOT's error and cost over word lengths and policies, or the drift of its rollouts from float64."""
     _check_backend(options)
+    if name == ROLLOUT:
+        if options.policies not in ((), ("word",)) or options.jobs > 1 or options.cluster:
+            raise UsageError(
+                f"--function {ROLLOUT} with --policy, --jobs or --cluster; expected them left out: a rollout has one "
+                "word length, and its points are measured one after another"
+            )
+    elif steps is not None:
+        raise UsageError(f"--steps without --function {ROLLOUT}; expected both")
 
     from tqdm import tqdm
 
-    from dynagate.fixedpoint.wordlength.sweep import draw, table, write_csv
-    from dynagate.fixedpoint.wordlength.sweep import sweep as swept
+    from dynagate.fixedpoint.wordlength import sweep as functions
+    from dynagate.fixedpoint.wordlength.results_file import write_csv
     from dynagate.graph import trace
+    from dynagate.host import drift as drifts
 
     with _client(options.cluster), tqdm(desc="  points", unit=" points") as bar:
-        graph = trace(robot, name, algorithm)
 
         def progress(done: int, of: int) -> None:
             bar.total = of
             bar.update(done - bar.n)
 
-        points = swept(
-            graph,
-            region,
-            options.words,
-            options.policies or POLICIES,
-            states=options.states,
-            jobs=options.jobs,
-            backend=options.backend,
-            results=folder / "points.jsonl",
-            progress=progress,
-        )
-    click.echo(table(points))
+        shared: dict[str, Any] = {"results": folder / "points.jsonl", "progress": progress}
+        study: Any = drifts if name == ROLLOUT else functions
+        points: Sequence[Any]
+        if name == ROLLOUT:
+            points = drifts.sweep_motions(
+                region,
+                options.words,
+                steps=steps or drifts.STEPS,
+                count=options.states or drifts.TRAJECTORIES,
+                options=algorithm,
+                **shared,
+            )
+        else:
+            points = functions.sweep(
+                trace(robot, name, algorithm),
+                region,
+                options.words,
+                options.policies or POLICIES,
+                states=options.states or STATES,
+                jobs=options.jobs,
+                backend=options.backend,
+                **shared,
+            )
+    click.echo(study.table(points))
     with written_together(folder) as scratch:
         write_csv(points, scratch / "sweep.csv")
-        (scratch / "sweep.json").write_text(json.dumps([asdict(point) for point in points], indent=1) + "\n")
+        (scratch / "sweep.json").write_text(json.dumps([_finite(asdict(point)) for point in points], indent=1) + "\n")
     if not is_there("matplotlib"):
         click.echo(f"  the figure is left out: it needs matplotlib; {install('sweep')}", err=True)
         return
     with written_together(folder) as scratch:
-        draw(points, f"{robot.name} {name}", scratch / "sweep.png", options.goal)
+        study.draw(points, f"{robot.name} {name}", scratch / "sweep.png", options.goal)
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values with None for infinite ones, which JSON does not have."""
+    return {name: None if value in (float("inf"), float("-inf")) else value for name, value in values.items()}
 
 
 def _check_backend(options: SweepOptions) -> None:

@@ -43,6 +43,7 @@ EXCLUDED = (
     "control/mppi.py",
     "fixedpoint/models/files.py",
     "fixedpoint/wordlength/sampled_errors.py",
+    "fixedpoint/wordlength/results_file.py",
     "fixedpoint/wordlength/sweep.py",
     "graph/reference_gradient.py",
     *(f"hw/bodies/{name}_datasheet.py" for name in ("pipeline", "program")),
