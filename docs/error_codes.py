@@ -124,6 +124,10 @@ class Package:
         calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call) and self._creates(node, module)]
         return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
 
+    def without_code(self, module: Module) -> list[ast.Call]:
+        """Return the calls of a module that create an error and pass no code."""
+        return [call for call in self.creations(module) if not passes_code(call)]
+
     def _creates(self, call: ast.Call, module: Module) -> bool:
         """Return whether a call creates an error or a warning that needs a code."""
         called = call.func
@@ -232,26 +236,24 @@ def assign(package: Package, path: Path = SETTINGS) -> int:
     """
     areas = read_areas(path)
     highest: dict[str, int] = {area: each["highest"] for area, each in areas.items()}  # type: ignore[misc]
-    changed, count = [], 0
-    for module in package.modules:
-        missing = [call for call in package.creations(module) if not passes_code(call)]
-        if not missing:
-            continue
-        area = area_of(module.name, areas)
-        if not area:
-            raise SystemExit(f"{module.name} belongs to no area of {SETTINGS.name}; add it to one")
-        numbered = [(call, highest[area] + k) for k, call in enumerate(missing, 1)]
-        highest[area] += len(missing)
+    missing = {module.name: package.without_code(module) for module in package.modules}
+    changed = [module for module in package.modules if missing[module.name]]
+    for module in changed:
+        if not area_of(module.name, areas):
+            raise SystemExit(f"{module.name} belongs to no area of {path.name}; add it to one")
+    for module in changed:
+        area, calls = area_of(module.name, areas), missing[module.name]
+        numbered = [(call, highest[area] + k) for k, call in enumerate(calls, 1)]
+        highest[area] += len(calls)
         module.path.write_text(with_codes(module.text, numbered, area), encoding="utf-8")
-        changed.append(module.path.resolve())
-        count += len(missing)
     text = path.read_text(encoding="utf-8")
     for area, number in highest.items():
         text = re.sub(rf"(\[{area}\][^[]*?\[[^]]*\][^[]*?highest = )\d+", rf"\g<1>{number}", text)
     path.write_text(text, encoding="utf-8")
     if changed:
-        subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", *map(str, changed)], cwd=ROOT, check=True)
-    return count
+        files = [str(module.path.resolve()) for module in changed]
+        subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", *files], cwd=ROOT, check=True)
+    return sum(map(len, missing.values()))
 
 
 def with_codes(text: str, numbered: list[tuple[ast.Call, int]], area: str) -> str:

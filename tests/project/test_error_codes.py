@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from dynagate.cli import codes
 
-from tests.modules import ROOT
+from tests.project.test_package import ROOT
 
 BASE = """
 class Error(Exception):
@@ -182,10 +182,11 @@ def test_codes_are_put_into_calls_of_any_shape(tool: ModuleType, package: Path, 
 
 
 def test_a_module_of_no_area_is_refused(tool: ModuleType, package: Path) -> None:
-    path = write(package, "three.py", 'raise Error("a")')
+    first, path = write(package, "one.py", 'raise Error("a")'), write(package, "three.py", 'raise Error("a")')
     with pytest.raises(SystemExit, match=r"three\.py belongs to no area"):
         tool.assign(tool.Package(package), package.parent / "areas.toml")
-    assert path.read_text() == 'raise Error("a")'
+    assert first.read_text() == path.read_text() == 'raise Error("a")'
+    assert (package.parent / "areas.toml").read_text() == AREAS
 
 
 def test_the_list_for_the_site_has_every_code_once(tool: ModuleType) -> None:

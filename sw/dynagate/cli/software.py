@@ -104,7 +104,7 @@ def of_steps(command: Command) -> Command:
     def checked(*robot: Any, options: EmitOptions, **rest: Any) -> Any:
         if options.fmu is not None:
             if first_given({"name"}) and rest["name"] != "step":
-                raise click.UsageError(
+                raise UsageError(
                     "--fmu and --function are both given; expected one: a unit has its own functions"
                 )
             rest["name"] = "step"
@@ -191,10 +191,10 @@ def _target(folder: Path | None, options: EmitOptions) -> Path:
     given = {"--folder": folder, "--cmake": options.cmake, "--fmu": options.fmu}
     named = [name for name, value in given.items() if value]
     if len(named) > 1:
-        raise click.UsageError(f"{' and '.join(named)} are all given; expected one: each names what is written")
+        raise UsageError(f"{' and '.join(named)} are all given; expected one: each names what is written")
     target = folder or options.cmake or options.fmu
     if target is None:
-        raise click.UsageError("Missing option '--folder'; expected --folder FOLDER, --cmake FOLDER or --fmu FILE")
+        raise UsageError("Missing option '--folder'; expected --folder FOLDER, --cmake FOLDER or --fmu FILE")
     return target
 
 
@@ -205,9 +205,9 @@ def _write_rollout(robot: Robot, options: EmitOptions, algorithm: AlgorithmOptio
     from dynagate.host.rollouts import Rollout
 
     if options.cmake is None:
-        raise click.UsageError(f"--function {ROLLOUT} without --cmake; expected both: only --cmake writes loops")
+        raise UsageError(f"--function {ROLLOUT} without --cmake; expected both: only --cmake writes loops")
     if algorithm.variable_dt or algorithm.tolerance is not None:
-        raise click.UsageError("--variable-dt or --tolerance with --cmake; expected them left out")
+        raise UsageError("--variable-dt or --tolerance with --cmake; expected them left out")
     with TerminalProgress() as progress:
         progress(f"tracing {robot.name} {ROLLOUT}")
         rollout = Rollout(
