@@ -277,3 +277,18 @@ def test_a_floating_robot_and_a_name_are_checked() -> None:
     floating = Robot.from_urdf(robots.path("hyq"), floating_base=True)
     assert not [each for each in dynagate.check(floating) if each.level != "note"]
     assert dynagate.check("two_joint_arm")[0].line is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (link() + joint(axis="0 0 0"), "joint 'turn': has axis"),
+        (link(mass=float("nan")) + joint(), "link 'arm': <mass value='nan'>"),
+        (link() + link() + joint(), "robot: a second <link> is named 'arm'"),
+    ],
+)
+def test_an_error_of_the_parser_names_its_place_once(body: str, shown: str, tmp_path: Path) -> None:
+    (error,) = [
+        each for each in dynagate.check(written(tmp_path, body)) if each.check == "file" and each.level == "error"
+    ]
+    assert shown in str(error)

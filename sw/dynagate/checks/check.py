@@ -126,8 +126,12 @@ def _is_repeated(text: str) -> bool:
 
 
 def _refused(text: str) -> Finding:
-    place = re.match(r"(?:line \d+: )?((?:link|joint) '[^']*')", text)
+    """Return the finding for an error of the parser, whose text may begin with its line and its link or joint."""
     line = re.search(r"\bline (\d+)", text)
+    text = re.sub(r"^line \d+: ", "", text)
+    place = re.match(r"((?:link|joint) '[^']*'):? ", text)
+    if place:
+        text = text[place.end() :]
     return Finding("error", "file", place[1] if place else "robot", text, None, int(line[1]) if line else None)
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dynagate.base.arrays import Floats
+from dynagate.base.arrays import Array, Floats
 from dynagate.base.errors import Error
 from dynagate.checks.finding import Finding
 from dynagate.checks.source import RobotSource
+from dynagate.dynamics import LISTED
+from dynagate.dynamics.batch import batched
 from dynagate.dynamics.configuration import integrate, neutral
-from dynagate.graph import trace
-from dynagate.graph.evaluate import evaluate
 from dynagate.robot.model import Robot
 
 STATES = 256
@@ -48,6 +48,20 @@ def configurations(robot: Robot) -> Floats:
     return np.where(limited, within, q)
 
 
+def _evaluated(robot: Robot, name: str, q: Floats) -> Floats:
+    """Return the only output of a function, flattened, for each configuration in q (batch, nq).
+
+    The algorithm runs on numpy arrays. To record a graph for a few hundred states would take longer.
+    """
+
+    def flattened(scalars: Array) -> Array:
+        (output,) = LISTED[name](robot, list(scalars))
+        return np.ravel(output)
+
+    results = batched(flattened, q)  # without the axis of the batch if no entry depends on q
+    return np.broadcast_to(results, (len(q), results.shape[-1]))
+
+
 def _lengths(robot: Robot, source: RobotSource | None) -> Iterator[Finding]:
     """Yield findings on offsets between joints that are probably in millimetres."""
     for link in robot.links:
@@ -66,7 +80,7 @@ def _gravity(robot: Robot, q: Floats, source: RobotSource | None) -> Iterator[Fi
     """Yield findings on joints that cannot hold the robot still everywhere in its range."""
     if robot.undriven or not any(robot.gravity):
         return
-    torque = np.abs(evaluate(trace(robot, "gravity_torque"), {"q": q})["gravity_torque"])
+    torque = np.abs(_evaluated(robot, "gravity_torque", q))
     for joint, _, at in robot.moving():
         need, limit = float(torque[:, at].max(initial=0.0)), joint.effort
         if limit is not None and 0.0 < limit < need:
@@ -81,15 +95,16 @@ def _gravity(robot: Robot, q: Floats, source: RobotSource | None) -> Iterator[Fi
 def _condition(robot: Robot, q: Floats, source: RobotSource | None) -> Iterator[Finding]:
     """Yield the condition number of the mass matrix, and the joint that moves the least inertia."""
     try:
-        matrices = np.asarray(next(iter(evaluate(trace(robot, "mass_matrix"), {"q": q}).values())))
+        matrices = _evaluated(robot, "mass_matrix", q).reshape(-1, robot.nv, robot.nv)
     except Error as error:
         yield Finding("error", "mass matrix", "robot", str(error))
         return
-    values, vectors = np.linalg.eigh(matrices)
+    values = np.linalg.eigvalsh(matrices)
     names = [joint.name for joint, _, at in robot.moving() for _ in range(at.start, at.stop)]
     worst = int(np.argmin(values[:, 0] / np.maximum(values[:, -1], np.finfo(float).tiny)))
     least, most = float(values[worst, 0]), float(values[worst, -1])
-    joint = names[int(np.argmax(np.abs(vectors[worst, :, 0])))]
+    _, vectors = np.linalg.eigh(matrices[worst])
+    joint = names[int(np.argmax(np.abs(vectors[:, 0])))]
     line = source.line(joint) if source else None
     if least <= most * 1e-15:
         text = "the mass matrix has no inverse: nothing beyond this joint has inertia about its axis"

@@ -73,6 +73,7 @@ class RobotSource:
         self.path = path
         self.joints: dict[str, Any] = {str(each.get("name")): each for each in root.findall("joint")}
         self.bodies: list[UrdfBody] = []
+        self._meshes: dict[str, Floats | None] = {}
         for link in root.findall("link"):
             inertial = link.find("inertial")
             if inertial is None:
@@ -119,12 +120,10 @@ class RobotSource:
         for element in () if geometry is None else geometry.iterchildren("*"):
             if element.tag == "mesh":
                 scale = numbers(element, "scale", "mesh", 3) if element.get("scale") else np.ones(3)
-                content, kind = mesh_bytes(self.path, element.get("filename", ""), folder_of(self.path))
-                points = stl_points(content) if kind == "stl" else None
-                if points is None:
+                ends = self._mesh_ends(element.get("filename", ""))
+                if ends is None:
                     break
-                ends = np.stack([points.min(0), points.max(0)]) * scale
-                return ends.min(0), ends.max(0)
+                return (ends * scale).min(0), (ends * scale).max(0)
             sizes = sizes_of(element, "shape") if element.tag in ("box", "sphere", "cylinder", "capsule") else None
             if sizes is None:
                 break
@@ -133,6 +132,14 @@ class RobotSource:
                 half[2] = sizes[1] / 2.0 + (sizes[0] if element.tag == "capsule" else 0.0)
             return -half, half
         raise RobotError("the size of a shape is unknown")
+
+    def _mesh_ends(self, name: str) -> Floats | None:
+        """Return the lower and upper corner (2, 3) of a mesh, or None if its size is unknown. Files are read once."""
+        if name not in self._meshes:
+            content, kind = mesh_bytes(self.path, name, folder_of(self.path))
+            points = stl_points(content) if kind == "stl" else None
+            self._meshes[name] = None if points is None else np.stack([points.min(0), points.max(0)])
+        return self._meshes[name]
 
 
 def stl_points(content: bytes) -> Floats | None:
