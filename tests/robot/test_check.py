@@ -292,3 +292,26 @@ def test_an_error_of_the_parser_names_its_place_once(body: str, shown: str, tmp_
         each for each in dynagate.check(written(tmp_path, body)) if each.check == "file" and each.level == "error"
     ]
     assert shown in str(error)
+
+
+def test_an_inertia_may_miss_the_triangle_inequality_by_rounding(tmp_path: Path) -> None:
+    """A thin rod has moments of 0, a and a, which files round to a few digits."""
+    rod = (0.0001, 0.0, 0.0, 0.1, 0.0, 0.10011)
+    assert "inertia" not in [each.check for each in dynagate.check(written(tmp_path, link(inertia=rod) + joint()))]
+    wrong = (0.0001, 0.0, 0.0, 0.1, 0.0, 0.1004)
+    assert found(tmp_path, link(inertia=wrong) + joint(), "inertia").level == "error"
+
+
+def test_the_largest_mass_in_grams(tmp_path: Path) -> None:
+    """Shapes of 0.125 m³ hold at most 2824 kg; a mass above is in grams, unless that is too dense too."""
+    one = found(tmp_path, link(mass=3000.0, inertia=[x * 1500 for x in INERTIA], shape=BOX) + joint(), "density")
+    assert one.advice == 'if the mass is in grams: <mass value="3"/>'
+    too_much = found(tmp_path, link(mass=4e6, inertia=[x * 2e6 for x in INERTIA], shape=BOX) + joint(), "density")
+    assert too_much.advice == ""
+
+
+def test_a_center_may_lie_a_tenth_of_the_size_outside(tmp_path: Path) -> None:
+    """The box is 0.87 m across and ends at x = 0.35 m."""
+    for x, beyond in ((0.43, False), (0.45, True)):
+        findings = dynagate.check(written(tmp_path, link(com=f"{x} 0 0", shape=BOX) + joint()))
+        assert ("center" in [each.check for each in findings]) == beyond

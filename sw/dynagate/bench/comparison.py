@@ -197,8 +197,7 @@ def options_for(robot: Robot, name: str) -> dict[str, Any]:
     """Return the options with the fewest operations, which are the fastest ones on a CPU.
 
     The search for an expression frame traces once for each link, so large robots use the default frame, which a count
-    of
-    products chooses. For Atlas both are the same.
+    of products chooses. For Atlas both are the same.
     """
     function = FUNCTIONS[name]
     known = function.options.get(next(iter(function.forms)), ())
@@ -337,8 +336,7 @@ def _accuracy(robot: Robot, fit: Chosen) -> dict[str, Any]:
     """Return the relative L2 error of each output over all states, against the graph in float64.
 
     float32 is measured in the frame with the fewest operations and in the default one, at states like those of the
-    Pinocchio
-    program.
+    Pinocchio program.
     """
     random = np.random.default_rng(SEED)
     count = 256

@@ -47,9 +47,8 @@ def measured(robot: Robot, region: Region, batch: int = 4096, *, pinocchio: bool
     """Return times in ns per state or step.
 
     They are measured for a batch in float64 and float32 on one thread, for a single call of Pinocchio's
-    `constraintDynamics`
-    in C++ with all contacts (or the reason why it is not available), and for floating robots that land on their
-    contacts.
+    `constraintDynamics` in C++ with all contacts (or the reason why it is not available), and for floating robots that
+    land on their contacts.
 
     Args:
         robot: The robot, with point contacts only.

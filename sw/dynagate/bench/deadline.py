@@ -32,8 +32,7 @@ def deadline(
     """Return the time of one sample in float32 on a CPU, a datapath and small processors.
 
     CPU times are measured quantiles of calls from C, in ns. The datapath's cycles are exact, and their time follows
-    from
-    an assumed clock. The processors' times are modeled.
+    from an assumed clock. The processors' times are modeled.
 
     Args:
         graph: The function.

@@ -55,11 +55,10 @@ def measured(robot: Robot, region: Region, batches: Sequence[int], options: Opti
     """Return the times of the gradient on a GPU in ns per batch, as JSON values, or the reason why they are missing.
 
     Times are in float32 unless a row says otherwise. The entries are: card, driver and compiler, with names and
-    versions; host, for
-    arrays in host memory including copies; partitions of the same, where "host_ns" is computed by the host; steps, one
-    sample of
-    each step of the paper's figure 1; resident, arrays that stay on the GPU, where "ns" is a launch in a CUDA graph and
-    "call_ns" a synchronous call from Python; and grid, GRiD's kernel. The last four may be a reason instead.
+    versions; host, for arrays in host memory including copies; partitions of the same, where "host_ns" is computed by
+    the host; steps, one sample of each step of the paper's figure 1; resident, arrays that stay on the GPU, where "ns"
+    is a launch in a CUDA graph and "call_ns" a synchronous call from Python; and grid, GRiD's kernel. The last four may
+    be a reason instead.
 
     Args:
         robot: The robot.

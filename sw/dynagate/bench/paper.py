@@ -34,10 +34,9 @@ def paper(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data of the three figures.
 
     figure1 holds the ns of each step by device. figure2 holds "ns" by device, partition and batch, and "host_ns", which
-    the
-    host computes next to the coprocessor. figure3 holds the "ns" of the completely fused form by device and batch. A
-    device
-    without figures has the reason instead. Batches are those of the paper, or all if none of them was measured.
+    the host computes next to the coprocessor. figure3 holds the "ns" of the completely fused form by device and batch.
+    A device without figures has the reason instead. Batches are those of the paper, or all if none of them was
+    measured.
     """
     measured = list(dict.fromkeys(row["batch"] for row in result["partitions"]))
     sizes = [batch for batch in measured if batch in SIZES] or measured

@@ -1,8 +1,7 @@
 """Benchmark of rollouts by semi-implicit Euler.
 
 A step of ours is compared with forward dynamics, with Pinocchio's and MuJoCo's steps, and with one trajectory called
-from
-Python. Calls alternate, so that other load on the machine affects all of them equally.
+from Python. Calls alternate, so that other load on the machine affects all of them equally.
 """
 
 from __future__ import annotations
@@ -38,12 +37,9 @@ def measured(robot: Robot, region: Region, *, batch: int = 1024, pinocchio: bool
     """Return times in ns per step.
 
     `kernel` is the loop on existing arrays, `call` is `Rollout` with checks and new arrays, and `forward_dynamics` is
-    its kernel
-    at the same batch, each in float32 and float64. `pinocchio` and `mujoco` are a step in float64, or the reason why
-    there is
-    none. `one` is a trajectory of STEPS steps called from Python, and `single` one forward dynamics called from C, in
-    ns in
-    total, in float64.
+    its kernel at the same batch, each in float32 and float64. `pinocchio` and `mujoco` are a step in float64, or the
+    reason why there is none. `one` is a trajectory of STEPS steps called from Python, and `single` one forward dynamics
+    called from C, in ns in total, in float64.
 
     Args:
         robot: The robot.

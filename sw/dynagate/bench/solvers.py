@@ -38,10 +38,8 @@ def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[st
     """Return the ns of an iteration and problem, or the reason why nothing is measured.
 
     `one` is a single problem, `many` is PROBLEMS in a call, and `single` is the same in float32. `crocoddyl` is
-    Crocoddyl's
-    time or the reason why it is missing. `cost` is the largest relative difference of the costs after ITERATIONS.
-    `tail` holds
-    CALLS calls as in a closed loop. Calls of MPPI have the names of `sampling.turns`.
+    Crocoddyl's time or the reason why it is missing. `cost` is the largest relative difference of the costs after
+    ITERATIONS. `tail` holds CALLS calls as in a closed loop. Calls of MPPI have the names of `sampling.turns`.
     """
     if robot.nq != robot.nv or robot.followers or robot.nv > LARGEST:
         return f"expected at most {LARGEST} joints of one degree of freedom that mimic no other"

@@ -27,10 +27,8 @@ def check(robot: Robot | str | PathLike[str], *, trust: bool = False) -> list[Fi
 
     The checks look for impossible inertias and the likely mistake behind them; centers of mass outside the shapes;
     densities and mass ratios; limits of 0, in degrees or in millimetres; axes that are not unit vectors; joints that
-    cannot
-    hold gravity; differences between left and right twins; and the condition of the mass matrix over the range.
-    Warnings
-    of the file's parser are included.
+    cannot hold gravity; differences between left and right twins; and the condition of the mass matrix over the range.
+    Warnings of the file's parser are included.
 
     Args:
         robot: A robot, the name of one that ships, or the path of a file.

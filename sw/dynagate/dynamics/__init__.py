@@ -1,9 +1,8 @@
 """Rigid-body algorithms, written once over any scalar, and the table of functions that they provide.
 
 A scalar may be a float, a numpy batch or a traced expression, so the same code evaluates a function and records its
-graph.
-`FUNCTIONS` lists every function that can be traced, evaluated and built, with the names and shapes of its inputs and
-outputs. `CONSTRAINED` lists the additional functions of robots with constraints.
+graph. `FUNCTIONS` lists every function that can be traced, evaluated and built, with the names and shapes of its inputs
+and outputs. `CONSTRAINED` lists the additional functions of robots with constraints.
 """
 
 from __future__ import annotations

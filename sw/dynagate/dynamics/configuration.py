@@ -1,8 +1,7 @@
 """Configurations of a robot, and the velocities that lead from one configuration to another.
 
-Joints with quaternions make the configuration space a manifold: q has nq numbers and velocities have nv.
-`integrate` and `difference` are the manifold's plus and minus, for arrays. `advance` and `between` are the same over
-any scalar.
+Joints with quaternions make the configuration space a manifold: q has nq numbers and velocities have nv. `integrate`
+and `difference` are the manifold's plus and minus, for arrays. `advance` and `between` are the same over any scalar.
 """
 
 from __future__ import annotations
@@ -99,8 +98,7 @@ def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
 
     Raises:
         ValueError: An array has a wrong shape, leading axes that cannot be broadcast, or a number that is not finite;
-            or a
-            quaternion has another length than 1.
+            or a quaternion has another length than 1.
         TypeError: An array is masked, or does not hold numbers; q is complex.
 
     Reference:
@@ -128,8 +126,7 @@ def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> A
     """Return the constant velocity that leads from one configuration to another in one second.
 
     This is the inverse of `integrate`: `integrate(robot, q, difference(robot, q, q_next))` is q_next, up to the sign of
-    its
-    quaternions. Rotations take the shorter way, by at most π.
+    its quaternions. Rotations take the shorter way, by at most π.
 
     Args:
         robot: A robot, the name of one that ships, or the path of a URDF file.
@@ -141,8 +138,7 @@ def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> A
 
     Raises:
         ValueError: An array has a wrong shape, leading axes that cannot be broadcast, or a number that is not finite;
-            or a
-            quaternion has another length than 1.
+            or a quaternion has another length than 1.
         TypeError: An array is masked, or does not hold real numbers.
 
     Reference:

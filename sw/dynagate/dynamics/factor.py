@@ -1,13 +1,11 @@
 """Linear systems over any scalar, without pivoting: L D Lᵀ for symmetric matrices and elimination for square ones.
 
 `factorize` computes M = Lᵀ D L from the last row to the first and keeps the sparsity of the kinematic tree
-(Featherstone
-2008, §6.5). `BlockFactor` eliminates one or three rows at a time. A block of three rows waits for one reciprocal
-instead
-of three: its inverse is its adjugate divided by its determinant. In a nearly singular block, the determinant loses more
-digits than single pivots do. `solve_square` needs no symmetry. Its pivots do not vanish if the symmetric part of
-the matrix is positive definite (Golub & Van Loan, "Matrix Computations", 2013, §4.3.2), or if the pivots of M come
-before those of J M⁻¹ Jᵀ.
+(Featherstone 2008, §6.5). `BlockFactor` eliminates one or three rows at a time. A block of three rows waits for one
+reciprocal instead of three: its inverse is its adjugate divided by its determinant. In a nearly singular block, the
+determinant loses more digits than single pivots do. `solve_square` needs no symmetry. Its pivots do not vanish if the
+symmetric part of the matrix is positive definite (Golub & Van Loan, "Matrix Computations", 2013, §4.3.2), or if the
+pivots of M come before those of J M⁻¹ Jᵀ.
 """
 
 from __future__ import annotations

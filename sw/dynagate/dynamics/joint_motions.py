@@ -73,7 +73,7 @@ class JointMotion(ABC):
         """Return the velocity (nv,) for given rates (nq,) of the configuration's numbers. `count` is nv."""
         return np.asarray(self.directions(q, count).T @ rates)
 
-    def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
+    def loading_part(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
         """Return the part of a body's mass, first moment m c and second moment Σ = ∫ r rᵀ dm that loads this joint.
 
         The parent link carries the remainder without changing any joint torque.
@@ -81,7 +81,7 @@ class JointMotion(ABC):
         return mass, first, second
 
 
-class Turning(JointMotion):
+class RevoluteMotion(JointMotion):
     """Rotation about z. Mass on the axis does not load the joint: m, h_z and Σ_zz."""
 
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
@@ -93,11 +93,11 @@ class Turning(JointMotion):
             return joint
         return FreeTransform(joint.after(array(np.eye(3))), origin)  # two rotations become one
 
-    def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
+    def loading_part(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
         return 0.0, first * (1.0 - Z), second * (1.0 - np.outer(Z, Z))
 
 
-class Sliding(JointMotion):
+class PrismaticMotion(JointMotion):
     """Translation along z. The second moment Σ does not load the joint."""
 
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
@@ -106,11 +106,11 @@ class Sliding(JointMotion):
     def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
         return AxisTransform(fixed, label(origin + fixed[:, 2] * turn[0], f"slide_{link}"))
 
-    def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
+    def loading_part(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
         return mass, first, np.zeros((3, 3))
 
 
-class Ball(JointMotion):
+class SphericalMotion(JointMotion):
     """Rotation about any axis: a quaternion is multiplied from the right by exp(ω/2). Mass at the center loads no
     joint.
     """
@@ -140,11 +140,11 @@ class Ball(JointMotion):
         block[-3:, -4:] = block[-3:, -4:] * 4.0
         return np.asarray(block @ rates)
 
-    def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
+    def loading_part(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
         return 0.0, first, second
 
 
-class Free(Ball):
+class FloatingMotion(SphericalMotion):
     """Motion in all six directions, along the screw (linear, angular) of the link's own frame.
 
     Reference:
@@ -169,14 +169,14 @@ class Free(Ball):
         """Return the rotation (3, 3) from the link's axes to its parent's, over any scalar."""
         return rotation_of(list(q[3:]))
 
-    def carried(self, v: Array, vector: Array) -> Array:
+    def rotated(self, v: Array, vector: Array) -> Array:
         """Rotate a vector (3,) as the constant velocity v (6,) rotates the link in one second, over any scalar."""
         half_sinc, cosine, _, _ = turn_factors(v[3:] @ v[3:])
         axis = v[3:] * half_sinc
         across = cross(axis, vector) * 2.0
         return np.asarray(vector + across * cosine + cross(axis, across))
 
-    def carried_back(self, v: Array, vector: Array) -> Array:
+    def rotated_back(self, v: Array, vector: Array) -> Array:
         """Express a vector (3,), given in the link's axes, in those axes after one second at the velocity v (6,)."""
         half_sinc, cosine, _, _ = turn_factors(v[3:] @ v[3:])
         axis = v[3:] * half_sinc
@@ -202,16 +202,16 @@ class Free(Ball):
         matrix[3:, 3:] = super().directions(q, 3)
         return matrix
 
-    def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
+    def loading_part(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
         return mass, first, second
 
 
 MOTIONS: dict[str, JointMotion] = {
-    "revolute": Turning(),
-    "continuous": Turning(),
-    "prismatic": Sliding(),
-    "spherical": Ball(),
-    "floating": Free(),
+    "revolute": RevoluteMotion(),
+    "continuous": RevoluteMotion(),
+    "prismatic": PrismaticMotion(),
+    "spherical": SphericalMotion(),
+    "floating": FloatingMotion(),
 }
 """The motion of each kind of joint in `robot.kinds.KINDS`."""
 

@@ -30,7 +30,7 @@ class TreeLink:
         armature: Rotor inertia of each degree of freedom, kg m² or kg.
         damping: Damping of each degree of freedom, N m s/rad or N s/m.
         friction: Friction of these degrees of freedom, or None.
-        turn_out: Rotation (3, 3) from the axes of this tree's link to those of the robot's file.
+        to_file_axes: Rotation (3, 3) from the axes of this tree's link to those of the robot's file.
         moved: Distance along z by which the frame's origin was moved from that of the robot's file, m.
         base_acceleration: Minus gravity (3,), in the base frame, m/s².
     """
@@ -46,13 +46,13 @@ class TreeLink:
         armature: Sequence[Scalar],
         damping: Sequence[Scalar],
         friction: FrictionModel | None,
-        turn_out: Array,
+        to_file_axes: Array,
         moved: Scalar,
         base_acceleration: Array,
     ) -> None:
         self.number, self.kind, self.rotation, self.origin = number, kind, rotation, origin
         self.inertia, self.armature, self.damping, self.friction = inertia, armature, damping, friction
-        self.turn_out, self.moved = turn_out, moved
+        self.to_file_axes, self.moved = to_file_axes, moved
         self.base_acceleration = base_acceleration
         self.directions = kind_of(kind).directions
         self._motion = motion_of(kind)
@@ -101,24 +101,24 @@ class TreeLink:
         frame.
         """
         values = array(list(row))
-        moment, force = (self.turn_out.T @ values[part] for part in (slice(3), slice(3, 6)))
+        moment, force = (self.to_file_axes.T @ values[part] for part in (slice(3), slice(3, 6)))
         return SpatialForce(moment - cross(array([0.0, 0.0, self.moved]), force), force)
 
 
 PerLink = Any
 """A value for every link: a sequence, or its placeholder while an algorithm is recorded."""
 
-Each = Callable[..., Any]
+LinkStep = Callable[..., Any]
 """A function step(link, *values of the link) that returns the link's result."""
 
-Pass = Callable[..., tuple[Any, Any]]
+PassStep = Callable[..., tuple[Any, Any]]
 """A function step(link, message, *values of the link) that returns the next message and the link's result.
 
 From root to leaves, the message comes from the parent and is None at the root. From leaves to root, it is the sum of
 the children's messages and is None at a leaf.
 """
 
-Whole = Callable[..., tuple[Any, ...]]
+TreeStep = Callable[..., tuple[Any, ...]]
 """A function step(tree, *values) that returns results. A value has an entry per link, or none."""
 
 
@@ -149,11 +149,11 @@ class Links(ABC):
         """Join the numbers of each link's degrees of freedom to a vector (nv,)."""
 
     @abstractmethod
-    def map(self, step: Each, *values: PerLink) -> PerLink:
+    def map(self, step: LinkStep, *values: PerLink) -> PerLink:
         """Run a step for each link independently. A loop over links stores the results from one pass to the next."""
 
     @abstractmethod
-    def recompute(self, step: Each, *values: PerLink) -> PerLink:
+    def recompute(self, step: LinkStep, *values: PerLink) -> PerLink:
         """Run `map`, but recompute its results in each later pass that reads them, which saves memory in loops over
         links.
         """
@@ -164,15 +164,15 @@ class Links(ABC):
         return self.recompute(lambda link, turn: link.pose(turn), turns)
 
     @abstractmethod
-    def down(self, part: str, step: Pass, *values: PerLink) -> PerLink:
+    def down(self, part: str, step: PassStep, *values: PerLink) -> PerLink:
         """Run a pass from the root to the leaves and return the result of each link."""
 
     @abstractmethod
-    def up(self, part: str, step: Pass, *values: PerLink) -> PerLink:
+    def up(self, part: str, step: PassStep, *values: PerLink) -> PerLink:
         """Run a pass from the leaves to the root and return the result of each link."""
 
     @abstractmethod
-    def gather(self, part: str, step: Whole, by_link: Sequence[bool], *values: Any) -> tuple[Any, ...]:
+    def gather(self, part: str, step: TreeStep, by_link: Sequence[bool], *values: Any) -> tuple[Any, ...]:
         """Compute a step once for all links.
 
         Args:

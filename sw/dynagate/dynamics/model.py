@@ -52,8 +52,7 @@ class Model:
     everything that follows from torques, but not the positions and masses of links: use `unreduced` for those.
 
     A degree of freedom is one column of a joint's motion subspace S, a unit vector of the link's frame: a revolute
-    joint
-    rotates about z, and a floating joint moves along and rotates about each axis.
+    joint rotates about z, and a floating joint moves along and rotates about each axis.
 
     Args:
         robot: The robot.
@@ -73,7 +72,7 @@ class Model:
         chain: For each degree of freedom d, those between the base and d, d included.
         damping: Damping of each degree of freedom, N m s/rad or N s/m.
         armature: Rotor inertia of each degree of freedom, kg m² or kg.
-        turns: Rotation (3, 3) from the axes of each link here to those of the robot's file.
+        to_file_axes: Rotation (3, 3) from the axes of each link here to those of the robot's file.
     """
 
     def __init__(
@@ -86,11 +85,11 @@ class Model:
     ) -> None:
         self.source, self._given, self._values = robot, robot.uncoupled(), values
         self._overrides = Overrides() if values is None else Overrides.of(robot, values)
-        self._asked_friction = friction
+        self._requested_friction = friction
         self._bodies: dict[tuple[bool, ...], list[Body]] = {}
         self.mimic = MimicMap(robot)
         robot = self._given
-        self.turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
+        self.to_file_axes = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
         robot = robot.aligned()
         if reduced:
             robot, self._moved = moved_frames(robot, self._overrides.poses)
@@ -119,26 +118,26 @@ class Model:
         self.friction = self._friction(friction)
         self.each_link = [self.link(i) for i in self.links]
 
-    def _friction(self, asked: FrictionModel | None) -> FrictionModel | None:
+    def _friction(self, requested: FrictionModel | None) -> FrictionModel | None:
         """Return the requested friction, or the robot's own, with the forces that are inputs in their places."""
-        friction, varied = asked or friction_in(self._given), self._overrides.friction
+        friction, varied = requested or friction_in(self._given), self._overrides.friction
         if not varied:
             return friction
         forces = friction.forces if friction else (0.0,) * self.nv
         speed = friction.speed if friction else self._given.friction_speed or SPEED
         return FrictionModel(tuple(varied.get(i, forces[d]) for d, i in enumerate(self.link_of)), speed)
 
-    def ground_friction(self, own: Scalar) -> Scalar:
+    def ground_friction(self, coefficient: Scalar) -> Scalar:
         """Return the input that replaces the friction coefficient of a contact law, or the law's own if there is no
         input.
         """
-        varied = self._overrides.ground_friction
-        return own if varied is None else varied
+        replacement = self._overrides.ground_friction
+        return coefficient if replacement is None else replacement
 
     @cached_property
     def unreduced(self) -> Self:
         """The tree with each link's frame and mass where the robot's file has them."""
-        return type(self)(self._given, reduced=False, values=self._values, friction=self._asked_friction)
+        return type(self)(self._given, reduced=False, values=self._values, friction=self._requested_friction)
 
     @cached_property
     def numeric(self) -> Self:
@@ -152,22 +151,25 @@ class Model:
     @property
     def _varied(self) -> Varied:
         """The properties of links that are inputs, in this tree's frames."""
-        own = self._overrides
+        overrides = self._overrides
         inertias = {
-            i: inertia_in(self._given, i, parts, self.turns[i], self._moved[i]) for i, parts in own.inertial.items()
+            i: inertia_in(self._given, i, parts, self.to_file_axes[i], self._moved[i])
+            for i, parts in overrides.inertial.items()
         }
-        return Varied(inertias, frozenset(own.poses), own.turned, own.gravity is not None)
+        return Varied(inertias, frozenset(overrides.poses), overrides.turned, overrides.gravity is not None)
 
     def of(self, robot: Robot) -> Self:
         """Return the tree of another robot with the same links and frames, with this tree's inputs and friction."""
-        return self if robot is self.source else type(self)(robot, values=self._values, friction=self._asked_friction)
+        return (
+            self if robot is self.source else type(self)(robot, values=self._values, friction=self._requested_friction)
+        )
 
     def frame(self, name: str) -> Place:
         """Return the place of a link or frame by its name. Raise RobotError that lists the names if it does not
         exist.
         """
         frame = self.source.frame(name)
-        numbers = [k for k, each in enumerate(self.source.frames) if each is frame]
+        numbers = [k for k, candidate in enumerate(self.source.frames) if candidate is frame]
         pose = self._overrides.poses.get(len(self.source.links) + numbers[0]) if numbers else None
         rotation, translation = pose or Pose(None, None)
         return Place(
@@ -183,22 +185,22 @@ class Model:
         if (pose := self._overrides.poses.get(i)) is None:
             return rotation, origin
         p = self.parents[i]
-        above = self.turns[p].T if p >= 0 else array(np.eye(3))
+        parent_axes = self.to_file_axes[p].T if p >= 0 else array(np.eye(3))
         if pose.rotation is not None:
-            rotation = above @ pose.rotation @ self.turns[i]
+            rotation = parent_axes @ pose.rotation @ self.to_file_axes[i]
         own = self.source.links[i].joint
         translation = written(own.translation) if pose.translation is None else pose.translation
         below = array([0.0, 0.0, self._moved[p] if p >= 0 else 0.0])
-        return rotation, above @ translation + rotation[:, 2] * self._moved[i] - below
+        return rotation, parent_axes @ translation + rotation[:, 2] * self._moved[i] - below
 
     def frictionless(self, *, weightless: bool = False) -> Self:
         """Return the tree without damping and friction; with `weightless` also without gravity."""
-        own = copy(self)
-        own.damping, own.friction = [0.0] * self.nv, None
+        tree = copy(self)
+        tree.damping, tree.friction = [0.0] * self.nv, None
         if weightless:
-            own.base_acceleration = zeros(3)
-        own.each_link = [own.link(i) for i in self.links]
-        return own
+            tree.base_acceleration = zeros(3)
+        tree.each_link = [tree.link(i) for i in self.links]
+        return tree
 
     def carrying(self, loads: Mapping[int, Inertia]) -> Self:
         """Return the tree with additional inertias on some links, for its mass matrix and everything that follows from
@@ -207,10 +209,10 @@ class Model:
         Args:
             loads: Inertia to add by link number, in this tree's frame of the link.
         """
-        own = copy(self)
-        own.inertias = [inertia + loads[i] if i in loads else inertia for i, inertia in enumerate(self.inertias)]
-        own.each_link = [own.link(i) for i in self.links]
-        return own
+        tree = copy(self)
+        tree.inertias = [inertia + loads[i] if i in loads else inertia for i, inertia in enumerate(self.inertias)]
+        tree.each_link = [tree.link(i) for i in self.links]
+        return tree
 
     def bodies(self, as_dipole: Sequence[bool]) -> list[Body]:
         """Return the inertias of links, as dipoles where `as_dipole` requests it and it is possible
@@ -223,12 +225,12 @@ class Model:
 
     def link(self, i: int) -> TreeLink:
         """Return link i."""
-        link, part = self.robot.links[i], self.dofs[i]
+        link, dofs = self.robot.links[i], self.dofs[i]
         rotation, origin = self._placed(i)
         friction = (
             None
             if self.friction is None
-            else FrictionModel(self.friction.forces[part.start : part.stop], self.friction.speed)
+            else FrictionModel(self.friction.forces[dofs.start : dofs.stop], self.friction.speed)
         )
         return TreeLink(
             i,
@@ -236,10 +238,10 @@ class Model:
             rotation,
             origin,
             self.inertias[i],
-            armature=[self.armature[d] for d in part],
-            damping=[self.damping[d] for d in part],
+            armature=[self.armature[d] for d in dofs],
+            damping=[self.damping[d] for d in dofs],
             friction=friction,
-            turn_out=self.turns[i],
+            to_file_axes=self.to_file_axes[i],
             moved=self._moved[i],
             base_acceleration=self.base_acceleration,
         )
@@ -283,7 +285,7 @@ class Model:
 
     def point(self, i: int, position: Sequence[Scalar] | Array) -> Array:
         """Convert a point (3,), m, from link i's frame in the robot's file to this tree's frame of the link."""
-        return self.turns[i].T @ array(position) - array([0.0, 0.0, self._moved[i]])
+        return self.to_file_axes[i].T @ array(position) - array([0.0, 0.0, self._moved[i]])
 
     def slides(self, d: int) -> bool:
         """Whether degree of freedom d is a distance instead of an angle."""

@@ -43,7 +43,7 @@ class Varied(NamedTuple):
     """Whether gravity is an input."""
 
 
-NOTHING = Varied()
+NO_INPUTS = Varied()
 """No property is an input."""
 
 
@@ -179,7 +179,7 @@ def given_links(robot: Robot) -> list[Given]:
     ]
 
 
-def regrouped(robot: Robot, varied: Varied = NOTHING) -> list[Inertia]:
+def regrouped(robot: Robot, varied: Varied = NO_INPUTS) -> list[Inertia]:
     """Return the result of `bodies` without dipoles."""
     return [body for body in bodies(robot, [False] * len(robot.links), varied) if isinstance(body, Inertia)]
 
@@ -187,19 +187,16 @@ def regrouped(robot: Robot, varied: Varied = NOTHING) -> list[Inertia]:
 def bodies(
     robot: Robot,
     as_dipole: Sequence[bool],
-    varied: Varied = NOTHING,
+    varied: Varied = NO_INPUTS,
     constants: Sequence[Given] | None = None,
 ) -> list[Body]:
     """Return the bodies of the aligned robot's links without the part that does not load their joints; parents carry
     that part.
 
     A joint that rotates about z is not loaded by mass on z: m, h_z and Σ_zz. A spherical joint is not loaded by mass at
-    its
-    center. A sliding joint is not loaded by Σ: if m and h stay, only the rotational inertia moves to the parent. A link
-    that
-    can rotate about one direction only is loaded by no more of Σ than the inertia about that direction. A link that
-    rotates
-    about a vertical axis of the base is not loaded by its first moment either.
+    its center. A sliding joint is not loaded by Σ: if m and h stay, only the rotational inertia moves to the parent. A
+    link that can rotate about one direction only is loaded by no more of Σ than the inertia about that direction. A
+    link that rotates about a vertical axis of the base is not loaded by its first moment either.
 
     Args:
         robot: The robot with every joint axis aligned to z.
@@ -219,14 +216,14 @@ def bodies(
             bodies_upwards.append(varied.inertias[i] + carried if i in varied.inertias else carried)
             continue
         joint, p = robot.links[i].joint, robot.parents[i]
-        body: Body = _felt(joint.type, mass[i], first[i], second[i])
+        body: Body = _loading_part(joint.type, mass[i], first[i], second[i])
         if i in planar:
             about_axis = second[i][0, 0] + second[i][1, 1]
-            felt = planar[i] * first[i] * (1.0 - Z)
+            loading_part = planar[i] * first[i] * (1.0 - Z)
             if as_dipole[i]:
-                body = Dipole(0.5 * about_axis, array(felt), zeros(3))
+                body = Dipole(0.5 * about_axis, array(loading_part), zeros(3))
             else:
-                body = Inertia(0.0, array(felt), np.diag([about_axis, 0.0, 0.0]))
+                body = Inertia(0.0, array(loading_part), np.diag([about_axis, 0.0, 0.0]))
         elif joint.kind.turning and as_dipole[i]:
             body = _dipole(first[i], second[i]) or body
         bodies_upwards.append(body)
@@ -259,9 +256,9 @@ def _cleaned(*terms: Array) -> Array:
     return np.where(kept, sum(terms[1:], terms[0]), exact(0.0))
 
 
-def _felt(kind: str, mass: float, first: Array, second: Array) -> Inertia:
+def _loading_part(kind: str, mass: float, first: Array, second: Array) -> Inertia:
     """Return the part of a body's inertia that loads a joint of this kind."""
-    mass, first, second = motion_of(kind).felt(mass, first, second)
+    mass, first, second = motion_of(kind).loading_part(mass, first, second)
     return Inertia(mass, array(first), array(second))
 
 
@@ -303,8 +300,7 @@ def _dipole(first: Array, second: Array) -> Dipole | None:
     large.
 
     In axes along and across (h_x, h_y) in the plane, spread and point solve Σ except Σ_zz, and h_z is free. The axes
-    are not
-    scaled to length 1, so the results are rational functions of the body's numbers.
+    are not scaled to length 1, so the results are rational functions of the body's numbers.
     """
     largest, squared = float(np.abs(second).max()), first[0] * first[0] + first[1] * first[1]
     if squared == 0.0 or largest == 0.0:

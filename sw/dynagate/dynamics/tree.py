@@ -7,7 +7,7 @@ from typing import Any
 
 from dynagate.base.caching import Cache
 from dynagate.base.naming import scope
-from dynagate.dynamics.links import Each, Links, Pass, Whole
+from dynagate.dynamics.links import Links, LinkStep, PassStep, TreeStep
 from dynagate.dynamics.model import Model
 from dynagate.dynamics.spatial import Array, Scalar
 from dynagate.robot.model import Robot
@@ -28,13 +28,13 @@ class Tree(Model, Links):
     def vector(self, values: Sequence[Sequence[Scalar]]) -> list[Scalar]:
         return [value for of_link in values for value in of_link]
 
-    def map(self, step: Each, *values: Sequence[Any]) -> list[Any]:
+    def map(self, step: LinkStep, *values: Sequence[Any]) -> list[Any]:
         return [step(link, *own) for link, *own in zip(self.each_link, *values, strict=True)]
 
-    def recompute(self, step: Each, *values: Sequence[Any]) -> list[Any]:
+    def recompute(self, step: LinkStep, *values: Sequence[Any]) -> list[Any]:
         return self.map(step, *values)
 
-    def down(self, part: str, step: Pass, *values: Sequence[Any]) -> list[Any]:
+    def down(self, part: str, step: PassStep, *values: Sequence[Any]) -> list[Any]:
         passed: list[Any] = []
         results = []
         for i, (link, *own) in enumerate(zip(self.each_link, *values, strict=True)):
@@ -45,7 +45,7 @@ class Tree(Model, Links):
                 results.append(result)
         return results
 
-    def up(self, part: str, step: Pass, *values: Sequence[Any], own: Sequence[Any] | None = None) -> list[Any]:
+    def up(self, part: str, step: PassStep, *values: Sequence[Any], own: Sequence[Any] | None = None) -> list[Any]:
         """Run a pass from the leaves to the base.
 
         Args:
@@ -69,7 +69,7 @@ class Tree(Model, Links):
     def tree(self) -> Tree:
         return self
 
-    def gather(self, part: str, step: Whole, by_link: Sequence[bool], *values: Any) -> tuple[Any, ...]:
+    def gather(self, part: str, step: TreeStep, by_link: Sequence[bool], *values: Any) -> tuple[Any, ...]:
         with scope(part):
             return step(self, *values)
 

@@ -72,7 +72,7 @@ class Drag(Force):
             if link.mass == 0.0:
                 continue
             with scope(f"link{i}"):
-                turn = now.tree.turns[i].T  # from the axes of the robot's file to the tree's
+                turn = now.tree.to_file_axes[i].T  # from the axes of the robot's file to the tree's
                 rotation, position = now.poses[i]
                 to_base = rotation @ turn
                 center = position + rotation @ now.tree.point(i, link.com)

@@ -15,7 +15,7 @@ from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.dynamics import EXTERNAL, Argument, Tree
 from dynagate.dynamics.friction import FrictionModel
-from dynagate.dynamics.links import Each, Links, Pass, TreeLink, Whole
+from dynagate.dynamics.links import Links, LinkStep, PassStep, TreeLink, TreeStep
 from dynagate.dynamics.recursions.articulated import ArticulatedInertia
 from dynagate.dynamics.spatial import Inertia, array, symmetric
 from dynagate.graph.graph import Graph, Port, reaching
@@ -140,23 +140,23 @@ class RecordedLinks(Links):
             self.steps.append(value)
         return value
 
-    def map(self, step: Each, *values: _Value) -> _Value:
+    def map(self, step: LinkStep, *values: _Value) -> _Value:
         """Record a step that each link computes without its neighbors."""
         return self._new(EACH, "", step, values)
 
-    def recompute(self, step: Each, *values: _Value) -> _Value:
+    def recompute(self, step: LinkStep, *values: _Value) -> _Value:
         """Record a step like `map` whose result is recomputed where it is read, and not stored."""
         return self._new(AGAIN, "", step, values)
 
-    def down(self, part: str, step: Pass, *values: _Value) -> _Value:
+    def down(self, part: str, step: PassStep, *values: _Value) -> _Value:
         """Record a pass from the root to the leaves."""
         return self._new(DOWN, part, step, values)
 
-    def up(self, part: str, step: Pass, *values: _Value) -> _Value:
+    def up(self, part: str, step: PassStep, *values: _Value) -> _Value:
         """Record a pass from the leaves to the root."""
         return self._new(UP, part, step, values)
 
-    def gather(self, part: str, step: Whole, by_link: Sequence[bool], *values: _Value) -> tuple[_Value, ...]:
+    def gather(self, part: str, step: TreeStep, by_link: Sequence[bool], *values: _Value) -> tuple[_Value, ...]:
         """Record a computation between scans that reads the values of all links."""
         once = self._new(WHOLE, part, step, values)
         once.results = tuple(_Value(RESULT, part, values=(once,), whole=True, shared=not each) for each in by_link)
@@ -462,7 +462,7 @@ def _numbers(link: TreeLink, external: bool) -> list[float]:
     forces = [] if link.friction is None else list(link.friction.forces)
     parts = [link.rotation, link.origin, link.inertia, list(link.armature), list(link.damping), forces]
     if external:
-        parts += [link.turn_out, [link.moved]]
+        parts += [link.to_file_axes, [link.moved]]
     return [float(number) for number in flat(parts)]
 
 
@@ -472,9 +472,9 @@ def _linked(link: TreeLink, numbers: Sequence[Any], external: bool) -> TreeLink:
     forces = [] if friction is None else list(friction.forces)
     template = [link.rotation, link.origin, link.inertia, list(link.armature), list(link.damping), forces]
     if external:
-        template += [link.turn_out, [link.moved]]
+        template += [link.to_file_axes, [link.moved]]
     rotation, origin, inertia, armature, damping, forces, *rest = like(template, iter(numbers))
-    turn, moved = (rest[0], rest[1][0]) if external else (link.turn_out, link.moved)
+    turn, moved = (rest[0], rest[1][0]) if external else (link.to_file_axes, link.moved)
     return TreeLink(
         0,
         link.kind,
@@ -484,7 +484,7 @@ def _linked(link: TreeLink, numbers: Sequence[Any], external: bool) -> TreeLink:
         armature=armature,
         damping=damping,
         friction=None if friction is None else FrictionModel(tuple(forces), friction.speed),
-        turn_out=turn,
+        to_file_axes=turn,
         moved=moved,
         base_acceleration=link.base_acceleration,
     )

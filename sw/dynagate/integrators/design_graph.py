@@ -7,7 +7,7 @@ from dataclasses import replace
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.steps.step import OF_ROLLOUTS
+from dynagate.dynamics.steps.step import ROLLOUT_OPTIONS
 from dynagate.forces.listed import warn_of_forces
 from dynagate.forces.options import DEFAULTS, AlgorithmOptions
 from dynagate.graph import Graph, trace
@@ -33,7 +33,7 @@ def graph_of(robot: Robot, name: str, options: AlgorithmOptions = DEFAULTS, *, p
     Raises:
         ArgumentError: The function does not accept an option.
     """
-    others = OF_FUNCTIONS if name == ROLLOUT else OF_ROLLOUTS
+    others = OF_FUNCTIONS if name == ROLLOUT else ROLLOUT_OPTIONS
     changed = options.changed()
     for option in others:
         if option in changed:

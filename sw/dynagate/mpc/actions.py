@@ -24,8 +24,7 @@ class StepDerivatives:
     """One time step of a robot at a single state, compiled to C in float64.
 
     The state is x = (q, q̇) (nq + nv,). The torques u (nu,) belong to the joints that have a motor, which excludes
-    floating
-    joints and those of `Robot.with_passive`.
+    floating joints and those of `Robot.with_passive`.
 
     Args:
         robot: A robot, the name of one that ships, or the path of a URDF file.
@@ -82,8 +81,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
     """A running knot of a Crocoddyl problem: x⁺ = step(x, u), with the cost ½ eᵀ diag(state) e + ½ uᵀ diag(torque) u.
 
     The error is e = x - target, along velocities if the robot has quaternions. A diverging step gives NaN, which
-    Crocoddyl's
-    line search rejects. For another cost, derive a class and override `calc_cost` and `calc_cost_diff`.
+    Crocoddyl's line search rejects. For another cost, derive a class and override `calc_cost` and `calc_cost_diff`.
 
     Args:
         step: The time step, shared by all knots of a problem.

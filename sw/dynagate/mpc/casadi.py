@@ -119,8 +119,7 @@ def casadi_function(robot: RobotOrName, function: str, **options: Any) -> Casadi
     """Return a robot function for CasADi, computed in C in float64, with exact derivatives of every order.
 
     Call it with columns in the order of the function's inputs. It returns a column for each output, a matrix by rows.
-    Keep
-    a reference to it as long as solvers that use it exist.
+    Keep a reference to it as long as solvers that use it exist.
 
     Args:
         robot: A robot, the name of one that ships, or the path of a URDF file.

@@ -236,8 +236,7 @@ def track(
         path: Function from seconds to q, q̇ and q̈.
         derivatives: Derivatives that the controller uses.
         plans: Fields of the `Reach` that each plan solves, in place of those of TRACKED. `noise` is the standard
-            deviation
-            of the torque disturbance in N m, one number or one per joint.
+            deviation of the torque disturbance in N m, one number or one per joint.
         seconds: Length of the motion, s.
         iterations: Solver iterations per step.
         seed: Seed of the disturbance.

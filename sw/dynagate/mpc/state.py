@@ -104,8 +104,7 @@ def _derivatives(robot: Robot, name: str) -> Graph:
     """Record the derivatives of a motion between configurations as a graph.
 
     "between" gives ∂moved/∂q and ∂moved/∂q_next, where `moved` is the velocity between two configurations. "advance"
-    gives
-    ∂moved/∂q and ∂moved/∂v, where `moved` is the configuration reached, along velocities at that configuration
+    gives ∂moved/∂q and ∂moved/∂v, where `moved` is the configuration reached, along velocities at that configuration
     `origin`.
     """
     recording, sizes = Recording(name, robot.name), typical_sizes(tree_of(robot))

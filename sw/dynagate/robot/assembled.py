@@ -29,8 +29,7 @@ class AssembledTree(EditableTree):
 
         Args:
             other: Robot to attach. If its root floats, as `floating_base=True` reads it, the root is attached with its
-                mass. A
-                fixed base has no mass, because it does not move.
+                mass. A fixed base has no mass, because it does not move.
             on: Name of the frame or link that carries it.
             translation: Origin (3,) of the other robot's base in that frame, m.
             rotation: Rotation (3, 3) from the axes of the other base to those of that frame.
@@ -63,8 +62,7 @@ class AssembledTree(EditableTree):
         """Return a floating robot with its floating joint above another link.
 
         The motions and the coordinates of all other joints stay the same. Links between the old and the new root get
-        new
-        frames, at the joint that leads to the previous link.
+        new frames, at the joint that leads to the previous link.
 
         Args:
             link: Name of the link that becomes the root.
@@ -96,8 +94,7 @@ class AssembledTree(EditableTree):
 
         Raises:
             RobotError: There is no such joint, it has several degrees of freedom or mimics another joint, a joint
-                equality
-                constrains it, or no joint would move.
+                equality constrains it, or no joint would move.
             ArgumentTypeError: `positions` is not a mapping.
         """
         return assembly.with_locked(self, positions)
@@ -120,8 +117,7 @@ class AssembledTree(EditableTree):
         """Return the robot as URDF text, and write it to a file if a path is passed.
 
         Reading the file gives the same dynamics. Armature is written as the rotor inertia of a transmission, as in
-        Drake's files.
-        A RobotWarning lists what URDF cannot express, such as contacts.
+        Drake's files. A RobotWarning lists what URDF cannot express, such as contacts.
 
         Args:
             path: File to write, or None.

@@ -88,12 +88,10 @@ class EditableTree(RobotTree):
         Args:
             frame: Name of a frame or link.
             kind: "point" fixes the origin and leaves rotation free; "fixed" fixes origin and axes; "plane" fixes the
-                origin
-                along `normal`, so that it can slide.
+                origin along `normal`, so that it can slide.
             damping: Baumgarte gain d in 1/s. The frame's acceleration is -d times its velocity instead of 0.
             compliance: c in 1/kg, and 1/(kg m²) for moments. The frame yields with an acceleration of c times its
-                force. A
-                positive value makes the forces of redundant contacts unique.
+                force. A positive value makes the forces of redundant contacts unique.
             normal: Normal (3,) of a plane in base axes, pointing out of the ground.
 
         Raises:
@@ -163,8 +161,7 @@ class EditableTree(RobotTree):
 
         Raises:
             RobotError: There is no such joint, both are the same, one has several degrees of freedom, they have an
-                equality
-                already, or a number is not finite, or negative although it must not be.
+                equality already, or a number is not finite, or negative although it must not be.
             ArgumentTypeError: The polynomial is not a sequence of numbers.
         """
         check_texts(RobotError, joint=joint)
@@ -191,8 +188,7 @@ class EditableTree(RobotTree):
         """Return the robot with a thread on a joint: its link moves along the axis by pitch · q.
 
         The joint keeps its name, limits and indices in q and v. Internally a sliding joint mimics it, and a massless
-        link
-        connects the two, so the robot has one link more.
+        link connects the two, so the robot has one link more.
 
         Args:
             joint: Name of a revolute or continuous joint.
@@ -217,8 +213,7 @@ class EditableTree(RobotTree):
 
         Raises:
             RobotError: The number of values is not that of the joints, a value is not finite, an inertia is negative,
-                or a
-                gear is 0.
+                or a gear is 0.
         """
         inertias = _per_joint(self, "armature", armature, AT_LEAST_ZERO)
         ratios = _per_joint(self, "gear", gear, FINITE)
@@ -254,14 +249,12 @@ class EditableTree(RobotTree):
 
         Args:
             force: F in N m or N, one number for all joints except floating ones, or one for each joint; the values of
-                the
-                file by default.
+                the file by default.
             speed: Smoothing speed s in rad/s or m/s, above 0, at which friction reaches 71 % of F.
 
         Raises:
             RobotError: The number of values is neither one nor that of the joints, or a value is negative, too large or
-                not
-                finite.
+                not finite.
 
         Example:
             >>> dynagate.robots.load("two_joint_arm").with_friction(0.5).links[0].joint.friction
@@ -288,8 +281,7 @@ class EditableTree(RobotTree):
 
         Args:
             names: Parameters that vary. Of a link: "forearm.mass", "forearm.com", "forearm.inertia", "forearm.payload",
-                or
-                "forearm" for its ten inertial parameters. Of a joint: "elbow.armature", "elbow.damping",
+                or "forearm" for its ten inertial parameters. Of a joint: "elbow.armature", "elbow.damping",
                 "elbow.friction". Of a joint or frame: "elbow.placement", or its "elbow.position" and "elbow.rotation".
                 "gravity". "ground.friction" and "ground.restitution", in place of `friction` and `restitution` of
                 contact laws. A name with *, such as "*.mass" or "left_*.damping", is one input for several links or

@@ -110,8 +110,7 @@ class Floating(Spherical):
     """Moves freely in space.
 
     The configuration is a position in the parent's frame and a unit quaternion. The velocity is (linear, angular) in
-    the
-    link's frame.
+    the link's frame.
     """
 
     name = "floating"

@@ -34,13 +34,11 @@ def followed(name: str, joints: Mapping[str, Any], lock: Mapping[str, float]) ->
 
     Returns:
         None if the joint mimics no other; a position if it cannot move, because its leader is fixed or locked or the
-        multiplier
-        is 0.
+        multiplier is 0.
 
     Raises:
         NoLeader: The leader does not exist, mimics itself through others or has several degrees of freedom, or the
-            multiplier
-            is too large or small.
+            multiplier is too large or small.
         RobotError: Numbers cannot be read.
     """
     seen = [name]

@@ -72,22 +72,17 @@ def read_mjcf(
     limits.
 
     Bodies without a joint are merged into the body that carries them. A body with several joints becomes as many links;
-    the
-    last one has its name and mass. Bodies without a joint and sites become frames (`Robot.frame`).
+    the last one has its name and mass. Bodies without a joint and sites become frames (`Robot.frame`).
 
     q equals MuJoCo's qpos except for the order of quaternions: (x, y, z, w) here. v equals qvel except for the linear
-    velocity
-    of a free joint, which is expressed in the body's axes here.
+    velocity of a free joint, which is expressed in the body's axes here.
 
     Armature and damping of actuators on hinges and slides are added to the joint, times gear². Flags that disable
-    gravity,
-    dampers, springs, friction or equality are respected. Active connect and weld constraints become loops
+    gravity, dampers, springs, friction or equality are respected. Active connect and weld constraints become loops
     (`Robot.with_loop`) between frames NAME_1 and NAME_2, and equalities of joints become `Robot.with_joint_equality`,
-    with
-    MuJoCo's stiffness, damping and compliance for closed loops. A RobotWarning lists what is left out: armature and
-    friction of
-    free joints, other equality constraints, tendons, contacts, springs, forces of actuators, gravity compensation and
-    fluids.
+    with MuJoCo's stiffness, damping and compliance for closed loops. A RobotWarning lists what is left out: armature
+    and friction of free joints, other equality constraints, tendons, contacts, springs, forces of actuators, gravity
+    compensation and fluids.
 
     Args:
         path: The file, which must be trusted.

@@ -41,10 +41,9 @@ class Robot(AssembledTree):
     """A robot: a tree of links, parents before children, each moved by the joint above it.
 
     The configuration q (nq,) and the velocity v (nv,) list the joints in the order of the links, which `joint_names`
-    returns. `permutation` converts from the order of another library. A spherical joint has a unit quaternion
-    (x, y, z, w) and the angular velocity in the link's frame. A floating base is a first link with a floating joint: a
-    position and a unit quaternion in the parent's frame, and a (linear, angular) velocity in the link's frame, as in
-    Pinocchio.
+    returns. `permutation` converts from the order of another library. A spherical joint has a unit quaternion (x, y, z,
+    w) and the angular velocity in the link's frame. A floating base is a first link with a floating joint: a position
+    and a unit quaternion in the parent's frame, and a (linear, angular) velocity in the link's frame, as in Pinocchio.
 
     Args:
         name: Name in the file.
@@ -115,8 +114,7 @@ class Robot(AssembledTree):
 
         Args:
             names: The other library's joints in its order, each of this robot's joints once. Joints that mimic others
-                may be
-                left out.
+                may be left out.
             w_first: Whether its quaternions are (w, x, y, z), as in MuJoCo and in Isaac Lab 1 and 2. Isaac Lab 3 has
                 (x, y, z, w).
 
@@ -170,8 +168,7 @@ class Robot(AssembledTree):
         Args:
             path: File that ends in .urdf, .xml, .mjcf or .xacro.
             trust: Accept MJCF and xacro. MuJoCo opens every file that an MJCF file names, and expressions in xacro can
-                run
-                any program.
+                run any program.
             arguments: Arguments of the macros of a .xacro file, by name.
             floating_base: Let the base move freely, by a first link with a floating joint.
             gravity: Acceleration of gravity in the base frame, m/s²; that of the file, or (0, 0, -9.81), by default.

@@ -36,8 +36,7 @@ class Joint:
     """The joint above a link: its pose on the parent link, its axis and its limits.
 
     For a prismatic joint read m for rad and N for N m. Spherical and floating joints have no axis and no position
-    limits;
-    their velocity limit, damping, armature and friction apply to each degree of freedom.
+    limits; their velocity limit, damping, armature and friction apply to each degree of freedom.
     """
 
     name: str

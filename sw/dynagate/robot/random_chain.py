@@ -21,8 +21,7 @@ def random_chain(count: int, seed: int, *, prismatic: float = 0.0, armature: flo
     """Return a random serial chain with general joint frames.
 
     Axes and rotations are random, offsets are up to 0.3 m along each axis, masses are from 0.5 to 1.5 kg, and centers
-    of mass
-    are up to 0.15 m from the joint along each axis.
+    of mass are up to 0.15 m from the joint along each axis.
 
     Args:
         count: Number of links.

@@ -61,8 +61,7 @@ def collision_shapes(
 
     Raises:
         RobotError: The file cannot be read or is MJCF without `trust=True`; a part is not a moving link of the file; or
-            a
-            shape has an unsupported kind or sizes that are not above 0.
+            a shape has an unsupported kind or sizes that are not above 0.
         MissingExtraError: The file is MJCF, and MuJoCo is not installed.
     """
     path = path_of(path, "collision_shapes")

@@ -94,8 +94,7 @@ class RobotTree:
         """Return whether a joint returns to the same pose after every 2π rad, without limits.
 
         The joint, which must belong to this robot, must be continuous. No joint equality may count its rotations, and
-        joints that
-        mimic it must have no limits and whole multipliers.
+        joints that mimic it must have no limits and whole multipliers.
         """
         mimics = [link.joint for link in self.links if link.joint.mimic and link.joint.mimic.joint == joint.name]
         whole = all(m.kind.turning and m.mimic and float(m.mimic.multiplier).is_integer() for m in mimics)
@@ -191,8 +190,7 @@ class RobotTree:
         """Return the same robot with every link frame rotated so that its joint axis is z.
 
         The joint frame is then the link frame at q = 0. Joint coordinates and torques do not change. Algorithms use
-        this
-        form.
+        this form.
         """
         turns: list[np.ndarray] = []
         links = []

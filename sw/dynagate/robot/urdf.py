@@ -84,19 +84,15 @@ def read_urdf(
             base.
         gravity: Acceleration of gravity in the base frame, m/s².
         lock: Positions of joints to lock, rad or m, by name. A RobotWarning lists positions outside the joint's limits.
-            A
-            mimic joint follows its leader and does not move if the leader is locked.
+            A mimic joint follows its leader and does not move if the leader is locked.
         damping: Whether to read joint damping.
         ignore_friction: Whether to leave out Coulomb friction. Otherwise a RobotWarning explains that friction acts
-            only
-            with `Robot.with_friction` or the force `Friction`.
+            only with `Robot.with_friction` or the force `Friction`.
         allow_unphysical: Whether to accept masses and inertias that no rigid body has.
         unlimited: Whether joints without usable position limits have none, so that revolute ones are sampled from -π to
-            π,
-            and velocity and effort limits that are negative or 0 are dropped. Infinite limits are always dropped.
+            π, and velocity and effort limits that are negative or 0 are dropped. Infinite limits are always dropped.
         lax: Whether to ignore XML errors that lose nothing of the robot, such as an undeclared prefix. A RobotWarning
-            lists
-            them.
+            lists them.
         round_rotations: Angle in rad within which rotations are rounded to right angles. Files write π/2 with ten or so
             digits, and an entry of 5e-12 instead of 0 costs a multiplier. A RobotWarning suggests a value if a file has
             fewer digits. 0 disables rounding. `Robot.rounding` is the largest correction.
@@ -104,9 +100,8 @@ def read_urdf(
 
     Raises:
         RobotError: The file is missing, too large, not XML, or describes no tree of supported joints with physical
-            inertias.
-            The text starts with the file's name and lists all errors by joint or link, with the options that accept
-            them.
+            inertias. The text starts with the file's name and lists all errors by joint or link, with the options that
+            accept them.
     """
     path = path_of(path, "from_urdf")
     check_reading(gravity, lock, round_rotations)

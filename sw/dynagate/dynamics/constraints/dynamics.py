@@ -29,23 +29,23 @@ from dynagate.dynamics.constraints.rows import (
     poses_of,
     stabilized,
 )
-from dynagate.dynamics.constraints.solve import ConstraintSolver, weighed
+from dynagate.dynamics.constraints.solve import ConstraintSolver, weighted_rows
 from dynagate.dynamics.factor import BlockFactor, factorize, inwards, outwards
 from dynagate.dynamics.recursions import frames
 from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.invertible import CONFIGURATIONS, SINGULAR
-from dynagate.dynamics.recursions.rnea import Balance, balance
+from dynagate.dynamics.recursions.rnea import TorquesAndMotion, inverse_dynamics_with_motion
 from dynagate.dynamics.spatial import Array, Scalar, SpatialForce, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.errors import RobotError
 from dynagate.robot.model import Robot
 
-SOFTENED = 1e-2
+REGULARIZATION = 1e-2
 """Regularization ε relative to an entry of Aᵀ A, large enough that forces of frames in line stay accurate to rounding.
 """
-REFINED = 9
+SERIES_TERMS = 9
 """Number of terms of the series that undoes the effect of ε where Aᵀ A is invertible."""
-WEAKEST = 0.4
+LARGEST_EIGENVALUE = 0.4
 """Largest ε / (σ² + ε), over eigenvalues σ² of Aᵀ A, for which the series restores full accuracy."""
 
 
@@ -58,7 +58,7 @@ class ConstraintFactors:
         active: (constraints,), 1 for an active constraint, else 0.
 
     Attributes:
-        where: Poses of the links.
+        link_poses: Poses of the links.
         jacobian: J (rows, nv) of all constraints, active or not, in the axes of the rows.
     """
 
@@ -120,8 +120,7 @@ def forward_dynamics(
 
     Returns:
         q̈ (nv,), rad/s² or m/s², and λ (rows,) in the order of the constraints and in base axes. A point has [force] in
-        N. A
-        fixed frame has [moment; force] in N m and N, at the frame's origin.
+        N. A fixed frame has [moment; force] in N m and N, at the frame's origin.
 
     Reference:
         Featherstone, "Rigid Body Dynamics Algorithms", 2008, §3.2 and §8.3.
@@ -139,10 +138,10 @@ def forward_dynamics(
 
 def _bias(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None
-) -> tuple[list[Scalar], Balance]:
+) -> tuple[list[Scalar], TorquesAndMotion]:
     """Return the torques (nv,) of a motion in the robot's own coordinates, and the motion. `qdd` is for free joints."""
     mimic = tree.mimic
-    motion = balance(tree, mimic.configuration(q), mimic.rates(qd), qdd, external)
+    motion = inverse_dynamics_with_motion(tree, mimic.configuration(q), mimic.rates(qd), qdd, external)
     return mimic.torques(motion.tau), motion
 
 
@@ -171,9 +170,9 @@ def impact(
     """
     equations = ConstraintFactors(tree, q, active)
     rows = zeros(tree.source.constraint_rows)
-    for k, held in enumerate(constraints_of(tree)):
-        with scope(*held.scope):
-            rows[held.rows] = (equations.jacobian[held.rows] @ array(list(qd))) * (restitution[k] + 1.0)
+    for k, constraint in enumerate(constraints_of(tree)):
+        with scope(*constraint.scope):
+            rows[constraint.rows] = (equations.jacobian[constraint.rows] @ array(list(qd))) * (restitution[k] + 1.0)
     change, impulse = equations.solve([0.0] * len(qd), rows, pivots)
     with scope("constraint"):
         after = [label(v + d, "qd_after") for v, d in zip(qd, change, strict=True)]
@@ -187,8 +186,8 @@ def delassus(tree: Tree, q: Sequence[Scalar]) -> Array:
     """
     mimic = tree.mimic
     position = mimic.configuration(q)
-    m, where = mass_matrix(tree, position), poses_of(tree, position)
-    jacobian = mimic.columns(in_base(tree, where, jacobian_of(tree, where)))
+    m, link_poses = mass_matrix(tree, position), poses_of(tree, position)
+    jacobian = mimic.columns(in_base(tree, link_poses, jacobian_of(tree, link_poses)))
     return Delassus(mimic, factorize(mimic, mimic.symmetric(m)), jacobian).matrix()
 
 
@@ -198,11 +197,11 @@ def drift(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
     Active constraints require J q̈ to cancel the drift.
     """
     _, motion = _bias(tree, q, qd, [0.0] * tree.nv, None)
-    where = poses_of(tree, tree.mimic.configuration(q))
+    link_poses = poses_of(tree, tree.mimic.configuration(q))
     velocity = array(list(tree.mimic.rates(qd)))
-    rows = acceleration_of(tree, where, motion, list(velocity))
-    rows = stabilized(tree, where, rows, lambda own: jacobian_of(tree, where)[own] @ velocity)
-    return label(in_base(tree, where, rows), "constraint_drift")
+    rows = acceleration_of(tree, link_poses, motion, list(velocity))
+    rows = stabilized(tree, link_poses, rows, lambda own: jacobian_of(tree, link_poses)[own] @ velocity)
+    return label(in_base(tree, link_poses, rows), "constraint_drift")
 
 
 def inverse_dynamics(
@@ -217,11 +216,9 @@ def inverse_dynamics(
     """Return torques τ and constraint forces λ that produce given accelerations: M q̈ + h = τ + Jᵀ λ.
 
     If several forces are possible, λ has the smallest sum of squares in N and N m. Undriven joints are floating ones
-    and
-    those of `Robot.passive`; their τ is the remaining residual, which is 0 if q̈ is possible. If it is not, the
-    residual has
-    the smallest sum of squares: λ = A μ, where A is J of those joints and μ the limit of (Aᵀ A + ε) μ = τ_p for small
-    ε.
+    and those of `Robot.passive`; their τ is the remaining residual, which is 0 if q̈ is possible. If it is not, the
+    residual has the smallest sum of squares: λ = A μ, where A is J of those joints and μ the limit of (Aᵀ A + ε) μ =
+    τ_p for small ε.
 
     Args:
         tree: The robot.
@@ -236,37 +233,38 @@ def inverse_dynamics(
     """
     mimic, robot = tree.mimic, tree.source
     full, _ = _bias(tree, q, qd, mimic.rates(qdd), external)
-    where = poses_of(tree, mimic.configuration(q))
-    jacobian = mimic.columns(jacobian_of(tree, where))
-    for k, held in enumerate(constraints_of(tree)):
-        with scope(*held.scope):
-            jacobian[held.rows] = jacobian[held.rows] * active[k]
+    link_poses = poses_of(tree, mimic.configuration(q))
+    jacobian = mimic.columns(jacobian_of(tree, link_poses))
+    for k, constraint in enumerate(constraints_of(tree)):
+        with scope(*constraint.scope):
+            jacobian[constraint.rows] = jacobian[constraint.rows] * active[k]
     undriven = robot.undriven
     force = zeros(robot.constraint_rows)
     if undriven:
         across = jacobian[:, undriven]
         with scope("delassus"):
-            force = across @ _least(across, [full[d] for d in undriven], _least_pivots(tree.numeric, undriven))
+            force = across @ _least_squares_multipliers(
+                across, [full[d] for d in undriven], _regularization(tree.numeric, undriven)
+            )
     with scope("constraint"):
         pushes = jacobian.T @ force
         tau = [label(t - p, "tau") for t, p in zip(full, pushes, strict=True)]
-        return tau, label(in_base(tree, where, force), "force")
+        return tau, label(in_base(tree, link_poses, force), "force")
 
 
-def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Array:
+def _least_squares_multipliers(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Array:
     """Return μ (n,) for which A μ has the smallest sum of squares among all solutions of Aᵀ A μ = load.
 
-    With B = (Aᵀ A + ε)⁻¹ ε, μ is (1 - B)⁻² (1 - B) ε⁻¹ B load. A polynomial that approximates (1 - g)⁻² for
-    eigenvalues g from 0 to WEAKEST replaces the first factor. If Aᵀ A is 0, then B is 1 and 1 - B removes the part that
-    no
-    force can produce, so numbers stay small.
+    With B = (Aᵀ A + ε)⁻¹ ε, μ is (1 - B)⁻² (1 - B) ε⁻¹ B load. A polynomial that approximates (1 - g)⁻² for eigenvalues
+    g from 0 to WEAKEST replaces the first factor. If Aᵀ A is 0, then B is 1 and 1 - B removes the part that no force
+    can produce, so numbers stay small.
 
     Args:
         across: A (rows, n).
         load: Right-hand side (n,).
         least: ε of each entry (n,).
     """
-    series = Chebyshev.interpolate(lambda g: (1.0 - g) ** -2.0, REFINED - 1, domain=[0.0, WEAKEST])
+    series = Chebyshev.interpolate(lambda g: (1.0 - g) ** -2.0, SERIES_TERMS - 1, domain=[0.0, LARGEST_EIGENVALUE])
     parts = [float(x) for x in series.convert(kind=Polynomial).coef]
     matrix, soft = products(list(across.T), list(across.T)), array(list(least))
     for k, own in enumerate(least):
@@ -281,7 +279,7 @@ def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Arr
     return result
 
 
-def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
+def _regularization(tree: Tree, undriven: Sequence[int]) -> list[float]:
     """Return ε for each undriven joint: a small fraction of its diagonal entry of Aᵀ A at random configurations."""
     robot, mimic, random = tree.source, tree.mimic, np.random.default_rng(0)
     largest = np.zeros(len(undriven))
@@ -290,7 +288,7 @@ def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
         jacobian = mimic.columns(jacobian_of(tree, poses_of(tree, mimic.configuration(q))))
         squares = np.sum(jacobian[:, undriven].astype(np.float64) ** 2, axis=0)
         largest = np.maximum(largest, squares)
-    return [SOFTENED * float(size or largest.max() or 1.0) for size in largest]
+    return [REGULARIZATION * float(size or largest.max() or 1.0) for size in largest]
 
 
 def residual(
@@ -314,34 +312,38 @@ def residual(
     Returns:
         M q̈ + h - Jᵀ λ (nv,), N m or N, and J q̈ + J̇ q̇ + d J q̇ + k e + c λ (rows,), m/s² and rad/s².
     """
-    where = poses_of(tree, q)
+    link_poses = poses_of(tree, q)
     local = array(list(force))
-    pushes: dict[int, SpatialForce] = {}
-    for held in constraints_of(tree):
-        for three in held.in_threes():
-            with scope(*held.scope):
-                local[three] = where.base[held.moving[0].link] @ local[three]
-        if held.joints:
+    link_forces: dict[int, SpatialForce] = {}
+    for constraint in constraints_of(tree):
+        for three in constraint.vector_slices():
+            with scope(*constraint.scope):
+                local[three] = link_poses.base[constraint.moving[0].link] @ local[three]
+        if constraint.joints:
             continue
-        moment, push_by = held.directions(where).push(local[held.rows])
-        for end in held.moving:
+        moment, push_by = constraint.directions(link_poses).push(local[constraint.rows])
+        for end in constraint.moving:
             i = end.link
             with scope("constraint", f"link{i}"):
-                linear = (where.rotation[i].T @ push_by) * end.sign
-                push = SpatialForce(cross(end.point, linear) + (where.rotation[i].T @ moment) * end.sign, linear)
-                pushes[i] = pushes[i] + push if i in pushes else push
-    motion = balance(tree, q, qd, qdd, external, pushes)
-    rows = acceleration_of(tree, where, motion, qd)
-    rows = stabilized(tree, where, rows, lambda rows: jacobian_of(tree, where)[rows] @ array(list(qd)))
+                linear = (link_poses.rotation[i].T @ push_by) * end.sign
+                push = SpatialForce(cross(end.point, linear) + (link_poses.rotation[i].T @ moment) * end.sign, linear)
+                link_forces[i] = link_forces[i] + push if i in link_forces else push
+    motion = inverse_dynamics_with_motion(tree, q, qd, qdd, external, link_forces)
+    rows = acceleration_of(tree, link_poses, motion, qd)
+    rows = stabilized(tree, link_poses, rows, lambda rows: jacobian_of(tree, link_poses)[rows] @ array(list(qd)))
     torques = motion.tau
-    for held in constraints_of(tree):
-        with scope(*held.scope):
-            for row, soft in enumerate(held.constraint.compliances, held.rows.start):
+    for constraint in constraints_of(tree):
+        with scope(*constraint.scope):
+            for row, soft in enumerate(constraint.constraint.compliances, constraint.rows.start):
                 if soft:
                     rows[row] = rows[row] + local[row] * soft
-            for d, part in zip(held.joints.in_v, held.joints.rows(where), strict=True) if held.joints else ():
-                torques[d] = torques[d] - part * local[held.rows.start]
-                rows[held.rows.start] = rows[held.rows.start] + part * qdd[d]
+            for d, part in (
+                zip(constraint.joints.in_v, constraint.joints.rows(link_poses), strict=True)
+                if constraint.joints
+                else ()
+            ):
+                torques[d] = torques[d] - part * local[constraint.rows.start]
+                rows[constraint.rows.start] = rows[constraint.rows.start] + part * qdd[d]
     return torques, list(rows)
 
 
@@ -349,18 +351,17 @@ def contact_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Return J (rows, nv) of all constraints, active or not, in base axes.
 
     Rows of a point give the velocity of the frame's origin. Rows of a fixed frame give [angular; linear] velocity. Rows
-    of a
-    loop give the velocity relative to the other frame. `constraints.kinds` describes the rows of other kinds.
+    of a loop give the velocity relative to the other frame. `constraints.kinds` describes the rows of other kinds.
     """
     if any(own.kind not in ("point", "fixed") for own in tree.source.constraints):
-        where = poses_of(tree, q)
-        return label(in_base(tree, where, jacobian_of(tree, where)), "contact_jacobian")
+        link_poses = poses_of(tree, q)
+        return label(in_base(tree, link_poses, jacobian_of(tree, link_poses)), "contact_jacobian")
     result = zeros(tree.source.constraint_rows, tree.nv)
-    for held in constraints_of(tree):
-        for end, name in zip(held.ends, (held.constraint.frame, held.constraint.to), strict=False):
+    for constraint in constraints_of(tree):
+        for end, name in zip(constraint.ends, (constraint.constraint.frame, constraint.constraint.to), strict=False):
             if end.link >= 0:
-                own = frames.jacobian(tree, q, name)[-held.constraint.rows :]
-                result[held.rows] = result[held.rows] + own * end.sign
+                own = frames.jacobian(tree, q, name)[-constraint.constraint.rows :]
+                result[constraint.rows] = result[constraint.rows] + own * end.sign
     return label(result, "contact_jacobian")
 
 
@@ -378,8 +379,7 @@ def check_independent(tree: Tree) -> None:
     """Raise RobotError if the robot has no constraints, or if a constraint force is not unique at any configuration.
 
     A force is not unique if a row without compliance repeats, at every configuration, other rows without compliance or
-    the
-    restrictions of the joints. Rows with compliance always have a unique force.
+    the restrictions of the joints. Rows with compliance always have a unique force.
     """
     check_any(tree)
     robot, random = tree.source, np.random.default_rng(0)
@@ -398,7 +398,7 @@ def check_independent(tree: Tree) -> None:
 
 def _dependent(tree: Tree, q: Sequence[float]) -> set[int]:
     """Return the constraints with a row without compliance that depends at q on earlier such rows."""
-    return _without_pivots(tree.source, weighed(tree, q, closed=True))
+    return _without_pivots(tree.source, weighted_rows(tree, q, closed=True))
 
 
 def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:

@@ -1,10 +1,9 @@
 """The rows of each kind of constraint: the directions of motion that it fixes for a frame.
 
-A row fixes T · angular + P · linear velocity of the frame, relative to the other frame for a loop, with T and P
-(rows, 3). A point and a fixed frame have unit vectors. A plane has its normal, in base axes. A hinge has the x
-and y axes of the frame, which can rotate about z. A distance has the vector from the other frame to the frame, divided
-by
-its length. If T and P rotate, the derivative of a row has a velocity term in addition to the acceleration.
+A row fixes T · angular + P · linear velocity of the frame, relative to the other frame for a loop, with T and P (rows,
+3). A point and a fixed frame have unit vectors. A plane has its normal, in base axes. A hinge has the x and y axes of
+the frame, which can rotate about z. A distance has the vector from the other frame to the frame, divided by its length.
+If T and P rotate, the derivative of a row has a velocity term in addition to the acceleration.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ import numpy as np
 
 from dynagate.dynamics.spatial import Array, Scalar, array, cross, zeros
 
-NOTHING, UNIT = np.zeros((3, 3)), np.eye(3)
+ZERO, UNIT = np.zeros((3, 3)), np.eye(3)
 
 
-class Ends(NamedTuple):
+class FramePoses(NamedTuple):
     """Poses of a constraint's two frames in common axes."""
 
     turn: Array
@@ -51,27 +50,27 @@ class Directions(NamedTuple):
         return self.turning.T @ force, self.moving.T @ force
 
 
-def threes(kind: str) -> list[slice]:
+def vector_rows(kind: str) -> list[slice]:
     """Return the slices of a kind's rows that are vectors in common axes."""
     starts = {"point": (0,), "fixed": (0, 3), "hinge": (2,)}.get(kind, ())
     return [slice(k, k + 3) for k in starts]
 
 
-def directions(kind: str, ends: Ends, length: float) -> Directions:
+def directions(kind: str, ends: FramePoses, length: float) -> Directions:
     """Return T and P for a kind of constraint. `length` is the length of a distance constraint, m."""
     if kind == "point":
-        return Directions(array(NOTHING), array(UNIT))
+        return Directions(array(ZERO), array(UNIT))
     if kind == "fixed":
-        return Directions(array(np.vstack([UNIT, NOTHING])), array(np.vstack([NOTHING, UNIT])))
+        return Directions(array(np.vstack([UNIT, ZERO])), array(np.vstack([ZERO, UNIT])))
     if kind == "plane":
         return Directions(zeros(1, 3), ends.up.reshape(1, 3))
     if kind == "hinge":
-        turning = np.concatenate([ends.turn.T[:2], array(NOTHING)])
+        turning = np.concatenate([ends.turn.T[:2], array(ZERO)])
         return Directions(turning, np.concatenate([zeros(2, 3), array(UNIT)]))
     return Directions(zeros(1, 3), ((ends.at - ends.to_at) * (1.0 / length)).reshape(1, 3))
 
 
-def turned(kind: str, ends: Ends, length: float, spin: Array, relative: tuple[Array, Array]) -> Array:
+def direction_rates(kind: str, ends: FramePoses, length: float, spin: Array, relative: tuple[Array, Array]) -> Array:
     """Return Ṫ · angular + Ṗ · linear velocity (rows,): the accelerations due to the rotation of the directions.
 
     Args:
@@ -90,7 +89,7 @@ def turned(kind: str, ends: Ends, length: float, spin: Array, relative: tuple[Ar
     return zeros({"point": 3, "fixed": 6}.get(kind, 1))
 
 
-def opening(kind: str, ends: Ends, length: float) -> Array:
+def opening(kind: str, ends: FramePoses, length: float) -> Array:
     """Return the opening (rows,) of a loop: the distance of its frames, and their angle to third order as ½ Σ b × a.
 
     The sum is over the axes that the constraint keeps together. A distance constraint has the excess of its length.

@@ -26,10 +26,10 @@ from dynagate.dynamics.constraints.rows import (
     Endpoint,
     LinkPoses,
     acceleration_of,
+    connected_chains,
     constraints_of,
     in_base,
     stabilized,
-    tied_chains,
 )
 from dynagate.dynamics.constraints.solve import ConstraintSolver
 from dynagate.dynamics.links import Links, TreeLink
@@ -40,7 +40,7 @@ from dynagate.dynamics.recursions.articulated import (
     joint_acceleration,
     propagate,
 )
-from dynagate.dynamics.recursions.rnea import Balance, LinkMotion, drifting
+from dynagate.dynamics.recursions.rnea import LinkMotion, TorquesAndMotion, motion_at_zero_acceleration
 from dynagate.dynamics.spatial import (
     ZERO_MOTION,
     Array,
@@ -68,15 +68,17 @@ def forward_dynamics(
 ) -> tuple[list[Scalar], Array]:
     """Return q̈ (nv,) and λ (rows,) of `constraints.dynamics.forward_dynamics`, computed by passes over links."""
     joints, rates, solver = links.transforms(q), links.velocities(qd), ConstraintSolver(links.tree)
-    outside = () if external is None else (links.rows(external),)
-    poses = links.down("constraint", partial(_posed, local=not tied_chains(links.tree)), joints)
-    motions = links.down("id", _moving, joints, rates, *outside)
+    external_rows = () if external is None else (links.rows(external),)
+    poses = links.down("constraint", partial(_pose_step, local=not connected_chains(links.tree)), joints)
+    motions = links.down("id", _motion_step, joints, rates, *external_rows)
     prescribed = () if acceleration is None else (acceleration,)
     state = poses, motions, links.configurations(q), rates
-    holds, rows = links.gather("constraint", partial(_rows, solver), (True, False), *state, active, *prescribed)
-    loads = links.up("constraint", _loaded, joints, motions, rates, links.velocities(tau), holds)
-    push, force = links.gather("delassus", partial(_pushes, solver), (False, False), poses, active, rows, loads)
-    return links.vector(links.down("constraint", _accelerated, joints, loads, links.broadcast(push))), force
+    parts, rows = links.gather("constraint", partial(_rows, solver), (True, False), *state, active, *prescribed)
+    loads = links.up("constraint", _inward_step, joints, motions, rates, links.velocities(tau), parts)
+    row_forces, force = links.gather(
+        "delassus", partial(_constraint_forces, solver), (False, False), poses, active, rows, loads
+    )
+    return links.vector(links.down("constraint", _acceleration_step, joints, loads, links.broadcast(row_forces))), force
 
 
 class _Pose(NamedTuple):
@@ -88,15 +90,15 @@ class _Pose(NamedTuple):
     """Rotation (3, 3) of the base in these axes, for the first link of a chain."""
 
 
-def _posed(
-    link: TreeLink, above: tuple[Array, Array] | None, joint: JointTransform, *, local: bool
+def _pose_step(
+    link: TreeLink, parent: tuple[Array, Array] | None, joint: JointTransform, *, local: bool
 ) -> tuple[tuple[Array, Array], _Pose]:
     """Outward pass: return the pose of a link. `local` expresses it in the axes of its chain's floating link."""
     unit = array(np.eye(3))
     base: Any = ()
-    if above is not None:
-        turn, at = above
-        pose = joint.after(turn), at + turn @ joint.translation
+    if parent is not None:
+        parent_rotation, parent_position = parent
+        pose = joint.after(parent_rotation), parent_position + parent_rotation @ joint.translation
     elif local and link.free:
         pose, base = (unit, zeros(3)), joint.inverse_after(unit)
     else:
@@ -104,28 +106,30 @@ def _posed(
     return pose, _Pose(*pose, base)
 
 
-class _Moving(NamedTuple):
+class _MotionWithVelocity(NamedTuple):
     """Motion of a link at q̈ = 0, and the velocity (3,) of its origin in the link's frame, m/s."""
 
     motion: LinkMotion
     v: Array
 
 
-def _moving(
+def _motion_step(
     link: TreeLink,
-    above: _Moving | None,
+    parent: _MotionWithVelocity | None,
     joint: JointTransform,
     rates: Sequence[Scalar],
-    outside: Sequence[Scalar] | None = None,
-) -> tuple[_Moving, _Moving]:
+    external: Sequence[Scalar] | None = None,
+) -> tuple[_MotionWithVelocity, _MotionWithVelocity]:
     """Outward pass: return the motion of a link when no joint accelerates."""
-    before = None if above is None else above.motion
-    v = zeros(3) if above is None else joint.to_link(above.v + cross(above.motion.w, joint.translation))
-    result = _Moving(drifting(link, before, joint, rates, outside), v + link.motion(rates).linear)
+    parent_motion = None if parent is None else parent.motion
+    v = zeros(3) if parent is None else joint.to_link(parent.v + cross(parent.motion.w, joint.translation))
+    result = _MotionWithVelocity(
+        motion_at_zero_acceleration(link, parent_motion, joint, rates, external), v + link.motion(rates).linear
+    )
     return result, result
 
 
-class _Hold(NamedTuple):
+class _ConstraintPart(NamedTuple):
     """Contribution of constraints to one link."""
 
     ball: Any
@@ -153,15 +157,15 @@ def _rows_by_link(tree: Tree) -> tuple[list[list[int]], list[list[int]]]:
     """Return, for each link, the rows that act on it as forces, and the rows that act on its joint."""
     of_forces: list[list[int]] = [[] for _ in tree.links]
     of_joints: list[list[int]] = [[] for _ in tree.links]
-    for held in constraints_of(tree):
-        for end in held.moving:
-            of_forces[end.link] += range(held.rows.start, held.rows.stop)
-        for d in held.joints.in_v if held.joints else ():
-            of_joints[tree.link_of[d]] += range(held.rows.start, held.rows.stop)
+    for instance in constraints_of(tree):
+        for end in instance.moving:
+            of_forces[end.link] += range(instance.rows.start, instance.rows.stop)
+        for d in instance.joints.in_v if instance.joints else ():
+            of_joints[tree.link_of[d]] += range(instance.rows.start, instance.rows.stop)
     return of_forces, of_joints
 
 
-def _where(tree: Tree, poses: Sequence[_Pose], q: Sequence[Sequence[Scalar]]) -> LinkPoses:
+def _link_poses(tree: Tree, poses: Sequence[_Pose], q: Sequence[Sequence[Scalar]]) -> LinkPoses:
     """Return the poses and configuration of all links as `LinkPoses`."""
     base = [poses[tree.ancestors[i][0]].base for i in tree.links]
     return LinkPoses([p.rotation for p in poses], [p.position for p in poses], base, [x for own in q for x in own])
@@ -176,22 +180,24 @@ class _Velocities:
         rates: q̇ by link.
     """
 
-    def __init__(self, where: LinkPoses, motions: Sequence[_Moving], rates: Sequence[Sequence[Scalar]]) -> None:
-        self._where, self._motions = where, motions
+    def __init__(
+        self, where: LinkPoses, motions: Sequence[_MotionWithVelocity], rates: Sequence[Sequence[Scalar]]
+    ) -> None:
+        self._link_poses, self._motions = where, motions
         self.rates = [x for own in rates for x in own]
 
     def of(self, end: Endpoint) -> tuple[Array, Array]:
         """Return the angular and linear velocity (3,) of an endpoint."""
-        own, turn = self._motions[end.link], self._where.rotation[end.link]
+        own, turn = self._motions[end.link], self._link_poses.rotation[end.link]
         return turn @ own.motion.w, turn @ (own.v + cross(own.motion.w, end.point))
 
-    def rows(self, held: ConstraintInstance) -> Array:
+    def rows(self, instance: ConstraintInstance) -> Array:
         """Return J q̇ of a constraint."""
-        if held.joints:
-            parts = zip(held.joints.rows(self._where), held.joints.in_v, strict=True)
+        if instance.joints:
+            parts = zip(instance.joints.rows(self._link_poses), instance.joints.in_v, strict=True)
             return array([sum((part * self.rates[d] for part, d in parts), 0.0)])
-        along, result = held.directions(self._where), zeros(held.constraint.rows)
-        for end in held.moving:
+        along, result = instance.directions(self._link_poses), zeros(instance.constraint.rows)
+        for end in instance.moving:
             result = result + along.of(*self.of(end)) * end.sign
         return result
 
@@ -200,50 +206,58 @@ def _rows(
     solver: ConstraintSolver,
     tree: Tree,
     poses: Sequence[_Pose],
-    motions: Sequence[_Moving],
+    motions: Sequence[_MotionWithVelocity],
     q: Sequence[Sequence[Scalar]],
     rates: Sequence[Sequence[Scalar]],
     active: Sequence[Scalar],
     prescribed: Sequence[Scalar] | None = None,
-) -> tuple[list[_Hold], Array]:
+) -> tuple[list[_ConstraintPart], Array]:
     """Return the contribution of constraints to each link, and the rows J̇ q̇ + d J q̇ + k e minus prescribed
     accelerations.
     """
-    where = _where(tree, poses, q)
-    seen = _Velocities(where, motions, rates)
-    own = [each.motion for each in motions]
-    motion = Balance([], [m.a for m in own], [m.wd for m in own], [m.spread for m in own])
-    rows = acceleration_of(tree, where, motion, seen.rates, seen.of)
+    link_poses = _link_poses(tree, poses, q)
+    velocities = _Velocities(link_poses, motions, rates)
+    link_motions = [each.motion for each in motions]
+    motion = TorquesAndMotion(
+        [], [m.a for m in link_motions], [m.wd for m in link_motions], [m.acceleration_map for m in link_motions]
+    )
+    rows = acceleration_of(tree, link_poses, motion, velocities.rates, velocities.of)
     if prescribed is not None:
         rows = rows - array(list(prescribed))
-    by_rows = {held.rows.start: held for held in constraints_of(tree)}
-    rows = stabilized(tree, where, rows, lambda rows: seen.rows(by_rows[rows.start]))
-    return _holds(solver, tree, where, active), solver.masked(rows, active)
+    by_rows = {instance.rows.start: instance for instance in constraints_of(tree)}
+    rows = stabilized(tree, link_poses, rows, lambda rows: velocities.rows(by_rows[rows.start]))
+    return _constraint_parts(solver, tree, link_poses, active), solver.masked(rows, active)
 
 
-def _holds(solver: ConstraintSolver, tree: Tree, where: LinkPoses, active: Sequence[Scalar]) -> list[_Hold]:
+def _constraint_parts(
+    solver: ConstraintSolver, tree: Tree, link_poses: LinkPoses, active: Sequence[Scalar]
+) -> list[_ConstraintPart]:
     """Return the contribution of constraints to each link."""
     count = tree.source.constraint_rows
-    result = [_Hold((), [()] * count, [()] * count) for _ in tree.links]
+    result = [_ConstraintPart((), [()] * count, [()] * count) for _ in tree.links]
     balls = solver.balls(active)
-    for k, held in enumerate(constraints_of(tree)):
-        for d, part in zip(held.joints.in_v, held.joints.rows(where), strict=True) if held.joints else ():
-            with scope(*held.scope):
-                result[tree.link_of[d]].loads[held.rows.start] = [part * active[k]]
-        for end in held.moving:
-            along, turn = held.directions(where), where.rotation[end.link]
+    for k, instance in enumerate(constraints_of(tree)):
+        for d, part in (
+            zip(instance.joints.in_v, instance.joints.rows(link_poses), strict=True) if instance.joints else ()
+        ):
+            with scope(*instance.scope):
+                result[tree.link_of[d]].loads[instance.rows.start] = [part * active[k]]
+        for end in instance.moving:
+            directions_here, rotation = instance.directions(link_poses), link_poses.rotation[end.link]
             with scope("constraint", f"link{end.link}"):
-                for row, (moment, push) in enumerate(zip(along.turning, along.moving, strict=True), held.rows.start):
-                    linear = (turn.T @ push) * end.sign
-                    force = SpatialForce(cross(end.point, linear) + (turn.T @ moment) * end.sign, linear).scaled(
+                for row, (moment, push) in enumerate(
+                    zip(directions_here.turning, directions_here.moving, strict=True), instance.rows.start
+                ):
+                    linear = (rotation.T @ push) * end.sign
+                    force = SpatialForce(cross(end.point, linear) + (rotation.T @ moment) * end.sign, linear).scaled(
                         active[k]
                     )
-                    before = result[end.link].forces[row]
-                    result[end.link].forces[row] = before + force if before else force
+                    earlier = result[end.link].forces[row]
+                    result[end.link].forces[row] = earlier + force if earlier else force
     return [hold._replace(ball=balls.get(i, ())) for i, hold in enumerate(result)]
 
 
-class _Sums(NamedTuple):
+class _DelassusSums(NamedTuple):
     """Sums over degrees of freedom."""
 
     delassus: Array
@@ -251,11 +265,11 @@ class _Sums(NamedTuple):
     reached: Array
     """Σ y D⁻¹ u (rows,)."""
 
-    def __add__(self, other: _Sums) -> _Sums:  # type: ignore[override]
-        return _Sums(self.delassus + other.delassus, self.reached + other.reached)
+    def __add__(self, other: _DelassusSums) -> _DelassusSums:  # type: ignore[override]
+        return _DelassusSums(self.delassus + other.delassus, self.reached + other.reached)
 
 
-class _Below(NamedTuple):
+class _SubtreeSums(NamedTuple):
     """Sums over the subtrees below a link."""
 
     inertia: ArticulatedInertia
@@ -264,12 +278,12 @@ class _Below(NamedTuple):
     """Bias force."""
     by_rows: list[SpatialForce]
     """Force for a unit force along each row."""
-    sums: _Sums
+    sums: _DelassusSums
     """Sums over degrees of freedom."""
 
-    def __add__(self, other: _Below) -> _Below:  # type: ignore[override]
+    def __add__(self, other: _SubtreeSums) -> _SubtreeSums:  # type: ignore[override]
         by_rows = [own + more for own, more in zip(self.by_rows, other.by_rows, strict=True)]
-        return _Below(self.inertia + other.inertia, self.force + other.force, by_rows, self.sums + other.sums)
+        return _SubtreeSums(self.inertia + other.inertia, self.force + other.force, by_rows, self.sums + other.sums)
 
 
 class _Loads(NamedTuple):
@@ -281,46 +295,50 @@ class _Loads(NamedTuple):
     """Remaining torques (dofs,)."""
     y: list[list[Scalar]]
     """Torques (rows, dofs) for a unit force along each row."""
-    sums: _Sums
+    sums: _DelassusSums
     """Sums over this joint and all joints below."""
 
 
-def _loaded(
+def _inward_step(
     link: TreeLink,
-    below: _Below | None,
+    children: _SubtreeSums | None,
     pose: JointTransform,
-    moving: _Moving,
+    motion: _MotionWithVelocity,
     rates: Sequence[Scalar],
     tau: Sequence[Scalar],
-    hold: _Hold,
-) -> tuple[_Below, _Loads]:
+    part: _ConstraintPart,
+) -> tuple[_SubtreeSums, _Loads]:
     """Inward pass: return the sums for the parent, and the loads of the link's joint."""
-    inertia, joint = articulate_link(link, None if below is None else below.inertia, pose, hold.ball or None)
-    resisted = [torque - link.resistance(d, rate) for d, (torque, rate) in enumerate(zip(tau, rates, strict=True))]
-    net = moving.motion.net
-    force, u = propagate(link, net if below is None else net + below.force, joint, resisted)
+    inertia, joint = articulate_link(link, None if children is None else children.inertia, pose, part.ball or None)
+    net_torques = [torque - link.resistance(d, rate) for d, (torque, rate) in enumerate(zip(tau, rates, strict=True))]
+    net = motion.motion.net
+    force, u = propagate(link, net if children is None else net + children.force, joint, net_torques)
     by_rows, y = [], []
-    for row, (own, load) in enumerate(zip(hold.forces, hold.loads, strict=True)):
-        push = SpatialForce(zeros(3), zeros(3)) if below is None else below.by_rows[row]
-        pushed, loads = propagate(link, push - own if own else push, joint, list(load) or [0.0 for _ in link.dofs])
-        by_rows.append(pose.force_to_parent(pushed))
+    for row, (row_force, load) in enumerate(zip(part.forces, part.loads, strict=True)):
+        force_below = SpatialForce(zeros(3), zeros(3)) if children is None else children.by_rows[row]
+        parent_force, loads = propagate(
+            link, force_below - row_force if row_force else force_below, joint, list(load) or [0.0 for _ in link.dofs]
+        )
+        by_rows.append(pose.force_to_parent(parent_force))
         y.append(loads)
     sums = _summed(link, joint, u, y)
-    if below is not None:
-        sums = sums + below.sums
-    return _Below(inertia, pose.force_to_parent(force), by_rows, sums), _Loads(joint, u, y, sums)
+    if children is not None:
+        sums = sums + children.sums
+    return _SubtreeSums(inertia, pose.force_to_parent(force), by_rows, sums), _Loads(joint, u, y, sums)
 
 
-def _summed(link: TreeLink, joint: ArticulatedJoint, u: Sequence[Scalar], y: Sequence[Sequence[Scalar]]) -> _Sums:
+def _summed(
+    link: TreeLink, joint: ArticulatedJoint, u: Sequence[Scalar], y: Sequence[Sequence[Scalar]]
+) -> _DelassusSums:
     """Return the contribution of one joint to the sums."""
     inverse = [factor.inverse_d for factor in joint.factors]
     scaled = [array([own * d for own, d in zip(row, inverse, strict=True)]) for row in y]
     pairs = [(a, b) for a in range(len(y)) for b in range(a, len(y))]
     products = array([scaled[a] @ array(list(y[b])) for a, b in pairs])
-    return _Sums(products, array([row @ array(list(u)) for row in scaled]))
+    return _DelassusSums(products, array([row @ array(list(u)) for row in scaled]))
 
 
-def _pushes(
+def _constraint_forces(
     solver: ConstraintSolver,
     tree: Tree,
     poses: Sequence[_Pose],
@@ -334,13 +352,15 @@ def _pushes(
     count = tree.source.constraint_rows
     matrix = symmetric(lambda a, b: label(next(entries), f"s_{a}_{b}"), count)
     reached = sum((own.reached for own in first[1:]), first[0].reached)
-    push, force = solver.pushes(active, matrix, reached, rows, 3)
-    return push, label(in_base(tree, _where(tree, poses, ()), force), "force")
+    row_forces, force = solver.pushes(active, matrix, reached, rows, 3)
+    return row_forces, label(in_base(tree, _link_poses(tree, poses, ()), force), "force")
 
 
-def _accelerated(
-    link: TreeLink, above: SpatialMotion | None, pose: JointTransform, loads: _Loads, push: Array
+def _acceleration_step(
+    link: TreeLink, parent: SpatialMotion | None, pose: JointTransform, loads: _Loads, row_forces: Array
 ) -> tuple[SpatialMotion, list[Scalar]]:
     """Outward pass: return the acceleration of a link, and q̈ of its joint."""
-    pushed = [u + array([row[d] for row in loads.y]) @ push for d, u in enumerate(loads.u)]
-    return joint_acceleration(link, ZERO_MOTION if above is None else pose.motion_to_link(above), loads.joint, pushed)
+    net_torques = [u + array([row[d] for row in loads.y]) @ row_forces for d, u in enumerate(loads.u)]
+    return joint_acceleration(
+        link, ZERO_MOTION if parent is None else pose.motion_to_link(parent), loads.joint, net_torques
+    )

@@ -12,15 +12,15 @@ from typing import NamedTuple
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.constraints.kinds import (
     Directions,
-    Ends,
+    FramePoses,
+    direction_rates,
     directions,
     is_still,
     opening,
-    threes,
-    turned,
+    vector_rows,
 )
 from dynagate.dynamics.recursions.poses import Poses, chains, jacobian_columns, poses
-from dynagate.dynamics.recursions.rnea import Balance
+from dynagate.dynamics.recursions.rnea import TorquesAndMotion
 from dynagate.dynamics.spatial import Array, Scalar, array, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.constraint import Constraint
@@ -122,21 +122,21 @@ class ConstraintInstance(NamedTuple):
         """The scope that names the constraint's operations."""
         return "constraint", f"link{self.link}"
 
-    def in_threes(self) -> list[slice]:
+    def vector_slices(self) -> list[slice]:
         """Return the slices of rows that form 3-vectors: angular if all of rotation is fixed, and linear."""
-        return [slice(self.rows.start + k.start, self.rows.start + k.stop) for k in threes(self.constraint.kind)]
+        return [slice(self.rows.start + k.start, self.rows.start + k.stop) for k in vector_rows(self.constraint.kind)]
 
     def pivots(self, size: int) -> list[int]:
         """Return the sizes of the pivot blocks of the rows; vectors are blocks of three if `size` is 3."""
-        vectors = self.in_threes() if size == 3 else []
+        vectors = self.vector_slices() if size == 3 else []
         return [1] * (self.constraint.rows - 3 * len(vectors)) + [3] * len(vectors)
 
-    def where(self, where: LinkPoses) -> Ends:
+    def where(self, where: LinkPoses) -> FramePoses:
         """Return the poses of the constraint's frames in the axes of its rows."""
         poses = [(end.turn, end.point) if end.link < 0 else _pose(where, end) for end in self.ends]
         (turn, at), (to_turn, to_at) = poses[0], poses[-1]
         up = where.base[self.moving[0].link] @ array(self.constraint.normal)
-        return Ends(turn, at, to_turn, to_at, up)
+        return FramePoses(turn, at, to_turn, to_at, up)
 
     def directions(self, where: LinkPoses) -> Directions:
         """Return the directions T and P of the rows."""
@@ -148,36 +148,36 @@ def _end(tree: Tree, name: str, sign: float) -> Endpoint:
     if frame.link < 0:
         return Endpoint(sign, -1, frame.translation, frame.rotation)
     return Endpoint(
-        sign, frame.link, tree.point(frame.link, frame.translation), tree.turns[frame.link].T @ frame.rotation
+        sign, frame.link, tree.point(frame.link, frame.translation), tree.to_file_axes[frame.link].T @ frame.rotation
     )
 
 
-def _joints(tree: Tree, own: Constraint) -> tuple[Joints, int]:
+def _joints(tree: Tree, constraint: Constraint) -> tuple[Joints, int]:
     """Return the joints of an equality, and the link of the first one."""
     names = tree.source.joint_names
-    links = [names.index(name) for name in (own.frame, own.to) if name]
+    links = [names.index(name) for name in (constraint.frame, constraint.to) if name]
     in_q = [part.start for _, part, _ in tree.robot.slices()]
-    return Joints([in_q[i] for i in links], [tree.dofs[i].start for i in links], own.polynomial), links[0]
+    return Joints([in_q[i] for i in links], [tree.dofs[i].start for i in links], constraint.polynomial), links[0]
 
 
 def constraints_of(tree: Tree) -> Iterator[ConstraintInstance]:
     """Yield the robot's constraints in order, located on the tree."""
     start = 0
-    for own in tree.source.constraints:
-        rows = slice(start, start + own.rows)
-        if own.of_joints:
-            yield ConstraintInstance(own, rows, [], *_joints(tree, own))
+    for constraint in tree.source.constraints:
+        rows = slice(start, start + constraint.rows)
+        if constraint.of_joints:
+            yield ConstraintInstance(constraint, rows, [], *_joints(tree, constraint))
         else:
-            ends = [_end(tree, own.frame, 1.0), *([_end(tree, own.to, -1.0)] if own.to else [])]
-            yield ConstraintInstance(own, rows, ends, None, next(end.link for end in ends if end.link >= 0))
-        start += own.rows
+            ends = [_end(tree, constraint.frame, 1.0), *([_end(tree, constraint.to, -1.0)] if constraint.to else [])]
+            yield ConstraintInstance(constraint, rows, ends, None, next(end.link for end in ends if end.link >= 0))
+        start += constraint.rows
 
 
-def tied_chains(tree: Tree) -> set[int]:
+def connected_chains(tree: Tree) -> set[int]:
     """Return the first links of chains that a loop connects to another chain or to the base."""
     result: set[int] = set()
-    for held in constraints_of(tree):
-        ends = {tree.ancestors[end.link][0] if end.link >= 0 else -1 for end in held.ends}
+    for instance in constraints_of(tree):
+        ends = {tree.ancestors[end.link][0] if end.link >= 0 else -1 for end in instance.ends}
         result |= ends - {-1} if len(ends) > 1 else set()
     return result
 
@@ -188,7 +188,7 @@ def poses_of(tree: Tree, q: Sequence[Scalar]) -> LinkPoses:
     Chains that a loop connects to another chain or to the base are expressed in base axes.
     """
     reference = {first: first if tree.robot.links[first].joint.kind.free else -1 for first in chains(tree)}
-    reference |= dict.fromkeys(tied_chains(tree), -1)
+    reference |= dict.fromkeys(connected_chains(tree), -1)
     return LinkPoses(*poses(tree, q, reference), q)
 
 
@@ -211,19 +211,19 @@ def jacobian_of(tree: Tree, where: LinkPoses, *, closed: bool = False) -> Array:
         closed: Whether to assume closed loops: both frames at the position of the first.
     """
     result = zeros(tree.source.constraint_rows, tree.nv)
-    for held in constraints_of(tree):
-        if held.joints:
-            with scope(*held.scope):
-                result[held.rows.start, held.joints.in_v] = array(held.joints.rows(where))
+    for instance in constraints_of(tree):
+        if instance.joints:
+            with scope(*instance.scope):
+                result[instance.rows.start, instance.joints.in_v] = array(instance.joints.rows(where))
             continue
-        along = held.directions(where)
-        first = closed and held.constraint.kind != "distance"
-        for end in held.moving:
+        directions_here = instance.directions(where)
+        first = closed and instance.constraint.kind != "distance"
+        for end in instance.moving:
             with scope("constraint", f"link{end.link}"):
-                at = label(_position(where, held.ends[0] if first else end), "p")
-                rows = along.of(*jacobian_columns(tree, end.link, at, where.poses))
+                point = label(_position(where, instance.ends[0] if first else end), "p")
+                rows = directions_here.of(*jacobian_columns(tree, end.link, point, where.poses))
                 for d in tree.support[end.link]:
-                    result[held.rows, d] = result[held.rows, d] + rows[:, d] * end.sign
+                    result[instance.rows, d] = result[instance.rows, d] + rows[:, d] * end.sign
     return result
 
 
@@ -232,7 +232,7 @@ Velocity = Callable[[Endpoint], tuple[Array, Array]]
 
 
 def acceleration_of(
-    tree: Tree, where: LinkPoses, motion: Balance, rates: Sequence[Scalar], velocity: Velocity | None = None
+    tree: Tree, where: LinkPoses, motion: TorquesAndMotion, rates: Sequence[Scalar], velocity: Velocity | None = None
 ) -> Array:
     """Return the accelerations (rows,) of constrained frames, relative to the other frame for loops.
 
@@ -247,67 +247,69 @@ def acceleration_of(
     """
 
     def by_columns(end: Endpoint) -> tuple[Array, Array]:
-        turning, moving = jacobian_columns(tree, end.link, _position(where, end), where.poses)
-        return turning @ array(list(rates)), moving @ array(list(rates))
+        angular, linear = jacobian_columns(tree, end.link, _position(where, end), where.poses)
+        return angular @ array(list(rates)), linear @ array(list(rates))
 
     result = zeros(tree.source.constraint_rows)
-    for held in constraints_of(tree):
-        if held.joints:
-            with scope(*held.scope):
-                result[held.rows.start] = held.joints.drift(where, rates)
+    for instance in constraints_of(tree):
+        if instance.joints:
+            with scope(*instance.scope):
+                result[instance.rows.start] = instance.joints.drift(where, rates)
             continue
-        along = held.directions(where)
-        for end in held.moving:
+        directions_here = instance.directions(where)
+        for end in instance.moving:
             i = end.link
             with scope("constraint", f"link{i}"):
-                turning = where.rotation[i] @ motion.turning[i]
-                moving = where.rotation[i] @ motion.of_point(i, end.point)
-                result[held.rows] = result[held.rows] + along.of(turning, moving) * end.sign
-        if len(held.moving) == 1:  # else both fall
-            (end,) = held.moving
+                angular = where.rotation[i] @ motion.angular_acceleration[i]
+                linear = where.rotation[i] @ motion.point_acceleration(i, end.point)
+                result[instance.rows] = result[instance.rows] + directions_here.of(angular, linear) * end.sign
+        if len(instance.moving) == 1:  # else both fall
+            (end,) = instance.moving
             fall = where.base[end.link] @ tree.base_acceleration
-            result[held.rows] = result[held.rows] - along.of(zeros(3), fall) * end.sign
-        if not is_still(held.constraint.kind):
-            with scope(*held.scope):
-                result[held.rows] = result[held.rows] + _turned(held, where, velocity or by_columns)
+            result[instance.rows] = result[instance.rows] - directions_here.of(zeros(3), fall) * end.sign
+        if not is_still(instance.constraint.kind):
+            with scope(*instance.scope):
+                result[instance.rows] = result[instance.rows] + _turned(instance, where, velocity or by_columns)
     return result
 
 
-def _turned(held: ConstraintInstance, where: LinkPoses, velocity: Velocity) -> Array:
+def _turned(instance: ConstraintInstance, where: LinkPoses, velocity: Velocity) -> Array:
     """Return the accelerations (rows,) due to the rotation of a constraint's directions."""
     spin, turning, moving = zeros(3), zeros(3), zeros(3)
-    for end in held.moving:
-        turns, moves = velocity(end)
-        turning, moving = turning + turns * end.sign, moving + moves * end.sign
-        spin = turns if end is held.ends[0] else spin
-    return turned(held.constraint.kind, held.where(where), held.constraint.length, spin, (turning, moving))
+    for end in instance.moving:
+        to_file_axes, moves = velocity(end)
+        turning, moving = turning + to_file_axes * end.sign, moving + moves * end.sign
+        spin = to_file_axes if end is instance.ends[0] else spin
+    return direction_rates(
+        instance.constraint.kind, instance.where(where), instance.constraint.length, spin, (turning, moving)
+    )
 
 
 def stabilized(tree: Tree, where: LinkPoses, rows: Array, velocity: Callable[[slice], Array]) -> Array:
     """Add Baumgarte's stabilization to constraint accelerations (rows,). `velocity` returns J q̇ for a slice of rows."""
     result = rows.copy()
-    for held in constraints_of(tree):
-        own = held.constraint
-        with scope(*held.scope):
+    for instance in constraints_of(tree):
+        own = instance.constraint
+        with scope(*instance.scope):
             if own.damping:
-                result[held.rows] = result[held.rows] + velocity(held.rows) * own.damping
+                result[instance.rows] = result[instance.rows] + velocity(instance.rows) * own.damping
             if own.stiffness:
-                result[held.rows] = result[held.rows] + _opening(where, held) * own.stiffness
+                result[instance.rows] = result[instance.rows] + _opening(where, instance) * own.stiffness
     return result
 
 
-def _opening(where: LinkPoses, held: ConstraintInstance) -> Array:
+def _opening(where: LinkPoses, instance: ConstraintInstance) -> Array:
     """Return the opening (rows,) of a constraint."""
-    if held.joints:
-        return array([held.joints.opening(where)])
-    return opening(held.constraint.kind, held.where(where), held.constraint.length)
+    if instance.joints:
+        return array([instance.joints.opening(where)])
+    return opening(instance.constraint.kind, instance.where(where), instance.constraint.length)
 
 
 def in_base(tree: Tree, where: LinkPoses, rows: Array) -> Array:
     """Rotate constraint rows, (rows,) or (rows, n), to base axes."""
     result = zeros(*rows.shape)
-    for held in constraints_of(tree):
-        result[held.rows] = rows[held.rows]
-        for three in held.in_threes():
-            result[three] = where.base[held.moving[0].link].T @ rows[three]
+    for instance in constraints_of(tree):
+        result[instance.rows] = rows[instance.rows]
+        for three in instance.vector_slices():
+            result[three] = where.base[instance.moving[0].link].T @ rows[three]
     return result

@@ -30,9 +30,9 @@ class ConstraintSolver:
     def masked(self, rows: Array, active: Sequence[Scalar]) -> Array:
         """Return constraint rows, numbers or vectors, with 0 for inactive constraints."""
         result = rows.copy()
-        for k, held in enumerate(self._held):
-            with scope(*held.scope):
-                result[held.rows] = result[held.rows] * active[k]
+        for k, instance in enumerate(self._held):
+            with scope(*instance.scope):
+                result[instance.rows] = result[instance.rows] * active[k]
         return result
 
     def balls(self, active: Sequence[Scalar]) -> dict[int, Inertia]:
@@ -40,12 +40,12 @@ class ConstraintSolver:
         frames.
         """
         balls: dict[int, Inertia] = {}
-        for k, held in enumerate(self._held):
-            with scope(*held.scope):
-                if any(self._masses[held.rows]):
-                    (end,) = held.moving
-                    moving, turning = self._masses[held.rows.stop - 1], self._masses[held.rows.start]
-                    is_fixed = held.constraint.kind == "fixed"
+        for k, instance in enumerate(self._held):
+            with scope(*instance.scope):
+                if any(self._masses[instance.rows]):
+                    (end,) = instance.moving
+                    moving, turning = self._masses[instance.rows.stop - 1], self._masses[instance.rows.start]
+                    is_fixed = instance.constraint.kind == "fixed"
                     own = ball(end.point, moving, turning if is_fixed else 0.0, active[k])
                     balls[end.link] = balls[end.link] + own if end.link in balls else own
         return balls
@@ -56,8 +56,7 @@ class ConstraintSolver:
         """Solve for the constraint forces.
 
         Rows with compliance may depend on each other, so a pivot block of three can be singular without the compliance.
-        If any
-        row has compliance, pivot blocks therefore have one row.
+        If any row has compliance, pivot blocks therefore have one row.
 
         Args:
             active: (constraints,), 1 for an active constraint, else 0.
@@ -69,27 +68,27 @@ class ConstraintSolver:
         Returns:
             The forces (rows,) with added masses, and the constraint forces λ (rows,) without them.
         """
-        if any(any(held.constraint.compliances) for held in self._held):
+        if any(any(instance.constraint.compliances) for instance in self._held):
             pivots = 1
-        sizes = [size for held in self._held for size in held.pivots(pivots)]
+        sizes = [size for instance in self._held for size in instance.pivots(pivots)]
         with scope("delassus"):
             matrix, drift = matrix.copy(), rows.copy()
-            for k, held in enumerate(self._held):
-                for row, (soft, more) in enumerate(self._softness(held), held.rows.start):
+            for k, instance in enumerate(self._held):
+                for row, (soft, more) in enumerate(self._softness(instance), instance.rows.start):
                     matrix[row, row] = matrix[row, row] + ((1.0 + soft * more) - active[k])
                     drift[row] = rows[row] * more
             rhs = [-(d + own) for d, own in zip(drift, reached, strict=True)]
             push = BlockFactor(matrix, sizes).solve(rhs)
         force = push.copy()
         with scope("constraint"):
-            for held in self._held:
-                for row, (_, more) in enumerate(self._softness(held), held.rows.start):
+            for instance in self._held:
+                for row, (_, more) in enumerate(self._softness(instance), instance.rows.start):
                     force[row] = (push[row] + rows[row] * self._masses[row]) * more
         return push, force
 
-    def _softness(self, held: ConstraintInstance) -> list[tuple[float, float]]:
+    def _softness(self, instance: ConstraintInstance) -> list[tuple[float, float]]:
         """Return c and 1 / (1 - ρ c) of each row: λ = (μ + ρ γ) / (1 - ρ c)."""
-        rates = zip(held.constraint.compliances, self._masses[held.rows], strict=True)
+        rates = zip(instance.constraint.compliances, self._masses[instance.rows], strict=True)
         return [(soft, 1.0 / (1.0 - mass * soft)) for soft, mass in rates]
 
 
@@ -98,16 +97,16 @@ def _masses(tree: Tree) -> list[float]:
     result = [0.0] * tree.source.constraint_rows
     random = np.random.default_rng(0)
     drawn = [normalized(tree.source, random.uniform(-1.0, 1.0, tree.source.nq)).tolist() for _ in range(CONFIGURATIONS)]
-    sizes = np.array([np.square(weighed(tree.numeric, q)).sum(axis=1) for q in drawn])
-    for held in constraints_of(tree):
-        alone = len(held.moving) == 1 and held.constraint.kind in ("point", "fixed")
-        for n, three in enumerate(held.in_threes() if alone else []):
-            soft = held.constraint.compliances[3 * n : 3 * n + 3]
+    sizes = np.array([np.square(weighted_rows(tree.numeric, q)).sum(axis=1) for q in drawn])
+    for instance in constraints_of(tree):
+        alone = len(instance.moving) == 1 and instance.constraint.kind in ("point", "fixed")
+        for n, three in enumerate(instance.vector_slices() if alone else []):
+            soft = instance.constraint.compliances[3 * n : 3 * n + 3]
             result[three] = [mass_of(sizes[:, three], soft)] * 3
     return result
 
 
-def weighed(tree: Tree, q: Sequence[float], *, closed: bool = False) -> npt.NDArray[np.float64]:
+def weighted_rows(tree: Tree, q: Sequence[float], *, closed: bool = False) -> npt.NDArray[np.float64]:
     """Return J L⁻¹ D^-½ (rows, nv) in numbers, whose products are J M⁻¹ Jᵀ. `jacobian_of` documents `closed`."""
     mimic = tree.mimic
     position = mimic.configuration(q)

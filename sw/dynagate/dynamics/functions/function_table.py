@@ -18,9 +18,7 @@ from dynagate.dynamics.tree import Tree
 
 
 def _gradient_by_columns(tree: Tree, q: Any, qd: Any, qdd: Any, minv: Any, external: Any = None) -> tuple[Any, ...]:
-    return closed_form.solved_for_acceleration(
-        minv, *body_columns.inverse_dynamics_gradient(tree, q, qd, qdd, external)
-    )
+    return closed_form.acceleration_gradient(minv, *body_columns.inverse_dynamics_gradient(tree, q, qd, qdd, external))
 
 
 def _whole_gradient_by_columns(tree: Tree, q: Any, qd: Any, tau: Any, external: Any = None) -> tuple[Any, ...]:

@@ -40,14 +40,14 @@ _TURN = FunctionRow(
     arguments("q qd tau"),
     arguments("q_next qd_next"),
     step.FORMS,
-    dict.fromkeys(step.FORMS, (*step.OPTIONS, *step.OF_ROLLOUTS, "forces")),
+    dict.fromkeys(step.FORMS, (*step.OPTIONS, *step.ROLLOUT_OPTIONS, "forces")),
     mimicking=FUNCTIONS["step"].mimicking,
 )
 
 
-IN_TIME = {ROLLOUT: "dynagate.Rollout(robot, ...)", "ilqr": "dynagate.ilqr(...)", "mppi": "dynagate.mppi(...)"}
+MOTION_CALLS = {ROLLOUT: "dynagate.Rollout(robot, ...)", "ilqr": "dynagate.ilqr(...)", "mppi": "dynagate.mppi(...)"}
 """Python calls for motions, by the name of the command-line function."""
-SOLVED = dict.fromkeys(
+SOLVER_HINTS = dict.fromkeys(
     ("inversekinematics", "ik", "solveik"),
     "inverse kinematics is a solver without a design; write dynagate.inverse_kinematics(robot, frames=['NAME'])",
 )
@@ -75,8 +75,8 @@ def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample:
         if each == ALL or "," in each or "+" in each:
             several = TOGETHER if each == ALL else re.split(r"\s*[,+]\s*", each)
             raise ArgumentError(f"function {shown(each)} is for the command line; write a list: {list(several)}")
-        if each in IN_TIME and not (each == ROLLOUT and of_design):
-            raise ArgumentError(f"function '{each}' computes motions; write {IN_TIME[each]}")
+        if each in MOTION_CALLS and not (each == ROLLOUT and of_design):
+            raise ArgumentError(f"function '{each}' computes motions; write {MOTION_CALLS[each]}")
     if per_sample and len(names) > 1:
         return functions_together(names)
     return function(names[0]) if len(names) == 1 else functions_at_once(tuple(names))
@@ -154,14 +154,14 @@ def function(name: str | Sequence[str]) -> FunctionRow:
         return _TURN
     name = name if name in LISTED else accepted(name)
     if name not in LISTED:
-        raise ArgumentError(f"no function {shown(name)}{_answer(name)}")
+        raise ArgumentError(f"no function {shown(name)}{_hint(name)}")
     return LISTED[name]
 
 
-def _answer(name: str) -> str:
+def _hint(name: str) -> str:
     """Return the hint of an error about an unknown function: the most similar name, and where to find all names."""
-    if plain(name) in SOLVED:
-        return f"; {SOLVED[plain(name)]}"
+    if plain(name) in SOLVER_HINTS:
+        return f"; {SOLVER_HINTS[plain(name)]}"
     known = ELSEWHERE.get(plain(name))
     if known is not None:
         return f"; it is called {known.function!r} here: {known.differs}"
@@ -192,8 +192,7 @@ def functions_at_once(names: tuple[str, ...]) -> FunctionRow:
 
     Raises:
         ArgumentError: A name is unknown or repeated; a function is made by differentiation or combines several; or an
-            output
-            of one function is an input of another.
+            output of one function is an input of another.
     """
     rows = [function(name) for name in names]
     for row in rows:

@@ -86,24 +86,26 @@ class Together:
     @cached_property
     def _kinematics(self) -> gradients.Kinematics:
         assert self.state.qd is not None
-        return gradients.in_one_frame(self.tree, self.state.q, self.state.qd, self._frame, self._prefix)
+        return gradients.kinematics_in_one_frame(self.tree, self.state.q, self.state.qd, self._frame, self._prefix)
 
     @cached_property
-    def _moved(self) -> gradients.Composites:
+    def _subtrees(self) -> gradients.Composites:
         return gradients.composites(self.tree, self._kinematics)
 
     @cached_property
-    def _by_velocity(self) -> Array:
+    def _torque_gradient_by_velocity(self) -> Array:
         """∂τ/∂q̇ without damping and friction."""
-        return gradients.by_velocity(self.tree, self._kinematics, self._moved)
+        return gradients.torque_gradient_by_velocity(self.tree, self._kinematics, self._subtrees)
 
     @cached_property
     def _bias(self) -> Vector:
         tree, state = self.tree, self.state
         assert state.qd is not None
         if any(name.startswith("d") for name in self.outputs):
-            moved = self._moved
-            return gradients.bias_torques(tree, self._kinematics, moved, self._by_velocity, state.qd, state.external)
+            subtrees = self._subtrees
+            return gradients.bias_torques(
+                tree, self._kinematics, subtrees, self._torque_gradient_by_velocity, state.qd, state.external
+            )
         return inverse_dynamics(tree, state.q, state.qd, [0.0] * tree.nv, state.external)
 
     @cached_property
@@ -154,20 +156,22 @@ class Together:
     def dtau_dq(self) -> Array:
         tree, kin = self.tree, self._kinematics
         assert self.state.qd is not None
-        moved = self._moved
+        subtrees = self._subtrees
         accelerations = gradients.link_accelerations(tree, kin, self.state.qd, self._acceleration)
         forces = gradients.net_forces(tree, kin, accelerations, self.state.external)
-        return gradients.by_position(tree, kin, moved, accelerations, gradients.composite(tree, kin, forces))
+        return gradients.torque_gradient_by_position(
+            tree, kin, subtrees, accelerations, gradients.composite(tree, kin, forces)
+        )
 
     @cached_property
     def dtau_dqd(self) -> Array:
         assert self.state.qd is not None
-        return self.tree.damped(self._by_velocity.copy(), self.state.qd)
+        return self.tree.damped(self._torque_gradient_by_velocity.copy(), self.state.qd)
 
     @cached_property
     def dqdd_dq(self) -> Array:
-        return gradients.times_minus(self.minv, self.dtau_dq, "dqdd_dq")
+        return gradients.negated_product(self.minv, self.dtau_dq, "dqdd_dq")
 
     @cached_property
     def dqdd_dqd(self) -> Array:
-        return gradients.times_minus(self.minv, self.dtau_dqd, "dqdd_dqd")
+        return gradients.negated_product(self.minv, self.dtau_dqd, "dqdd_dqd")

@@ -19,7 +19,7 @@ from dynagate.dynamics.transforms import JointTransform
 from dynagate.dynamics.tree import Tree
 
 
-class Pass(NamedTuple):
+class NewtonEulerPass(NamedTuple):
     """Motion and force of every link in its own frame, as a pass of inverse dynamics leaves them."""
 
     joint: list[JointTransform]
@@ -36,10 +36,10 @@ class Pass(NamedTuple):
 
 def _recursion(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
-) -> tuple[list[Scalar], Pass]:
+) -> tuple[list[Scalar], NewtonEulerPass]:
     """Run the recursive Newton-Euler algorithm in 6-vectors, and return τ (nv,) and the motion of all links."""
     joints = tree.transforms(q)
-    result = Pass(joints, [], [], [], [])
+    result = NewtonEulerPass(joints, [], [], [], [])
     accelerations: list[SpatialMotion] = []
     for i in tree.links:
         with scope("rnea", f"link{i}"):
@@ -91,20 +91,20 @@ def inverse_dynamics_gradient(
         qdd: Accelerations (nv,), rad/s² or m/s².
         external: Forces on the links (links, 6), [moment; force] at each link's origin in its frame, N m and N.
     """
-    _, known = _recursion(tree, q, qd, qdd, external)
-    by_q = _columns(tree, qd, known, with_respect_to_q=True)
-    by_qd = _columns(tree, qd, known, with_respect_to_q=False)
+    _, motion_and_force = _recursion(tree, q, qd, qdd, external)
+    by_q = _columns(tree, qd, motion_and_force, with_respect_to_q=True)
+    by_qd = _columns(tree, qd, motion_and_force, with_respect_to_q=False)
     return by_q, tree.damped(by_qd, qd)
 
 
-def _columns(tree: Tree, qd: Sequence[Scalar], known: Pass, *, with_respect_to_q: bool) -> Array:
+def _columns(tree: Tree, qd: Sequence[Scalar], motion_and_force: NewtonEulerPass, *, with_respect_to_q: bool) -> Array:
     """Return the derivative (nv, nv) of all torques with respect to q or q̇, column by column."""
     motion: dict[tuple[int, int], tuple[SpatialMotion, SpatialMotion]] = {}  # (link, column) -> ∂v, ∂a
     force: dict[tuple[int, int], SpatialForce] = {}
     for i in tree.links:
         with scope("columns", f"link{i}"):
-            joint, rate, p = known.joint[i], tree.joint_motion(i, qd), tree.parents[i]
-            v, inertia = known.velocity[i], tree.inertias[i]
+            joint, rate, p = motion_and_force.joint[i], tree.joint_motion(i, qd), tree.parents[i]
+            v, inertia = motion_and_force.velocity[i], tree.inertias[i]
             momentum = inertia @ v
             for j in tree.support[i]:
                 if j not in tree.dofs[i]:
@@ -112,11 +112,14 @@ def _columns(tree: Tree, qd: Sequence[Scalar], known: Pass, *, with_respect_to_q
                     da = da + dv.cross(rate)
                 elif with_respect_to_q:
                     axis = tree.axis(j)
-                    dv, da = known.carried_velocity[i].cross(axis), known.carried_acceleration[i].cross(axis)
+                    dv, da = (
+                        motion_and_force.carried_velocity[i].cross(axis),
+                        motion_and_force.carried_acceleration[i].cross(axis),
+                    )
                     da = da + dv.cross(rate)
                 else:
                     dv = tree.axis(j)
-                    da = known.carried_velocity[i].cross(dv)
+                    da = motion_and_force.carried_velocity[i].cross(dv)
                 motion[i, j] = dv, da
                 force[i, j] = inertia @ da + v.cross_force(inertia @ dv) + dv.cross_force(momentum)
     result = zeros(tree.nv, tree.nv)
@@ -130,9 +133,9 @@ def _columns(tree: Tree, qd: Sequence[Scalar], known: Pass, *, with_respect_to_q
                     result[d, j] = tree.along(d, force[i, j])
                 if p < 0:
                     continue
-                pushed = force[i, j]
+                parent_force = force[i, j]
                 if with_respect_to_q and j in tree.dofs[i]:
-                    pushed = pushed + tree.axis(j).cross_force(known.force[i])
-                pushed = known.joint[i].force_to_parent(pushed)
-                force[p, j] = force[p, j] + pushed if (p, j) in force else pushed
+                    parent_force = parent_force + tree.axis(j).cross_force(motion_and_force.force[i])
+                parent_force = motion_and_force.joint[i].force_to_parent(parent_force)
+                force[p, j] = force[p, j] + parent_force if (p, j) in force else parent_force
     return result

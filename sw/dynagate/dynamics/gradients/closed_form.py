@@ -6,8 +6,7 @@ leaves few factors of two.
 
 Reference:
     Singh, Russell & Wensing, "Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra",
-    2022,
-    eqs. 33-38, after Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", 2018.
+    2022, eqs. 33-38, after Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", 2018.
 """
 
 from __future__ import annotations
@@ -71,8 +70,7 @@ class Kinematics(NamedTuple):
     """Motion of the robot, with the spatial vectors of each chain in its expression frame.
 
     The fields `axis`, `double_psi_dot` and `psi_dot_and_s_dot` have an entry per degree of freedom; the other lists
-    have
-    an entry per link.
+    have an entry per link.
     """
 
     prefix: bool
@@ -97,7 +95,9 @@ class Kinematics(NamedTuple):
     """Coriolis matrix 2B."""
 
 
-def in_one_frame(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Frame, prefix: bool) -> Kinematics:
+def kinematics_in_one_frame(
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Frame, prefix: bool
+) -> Kinematics:
     """Return the motion of a robot with each chain's vectors in one frame.
 
     Args:
@@ -108,15 +108,15 @@ def in_one_frame(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: F
         prefix: Whether sums along chains are prefix computations.
     """
     frame = sparsest(tree) if frame == "sparsest" else frame
-    where: Poses = poses(tree, q, frame, prefix=prefix)
-    result = Kinematics(prefix, where, [], [], [], [], [], [], [], [])
+    link_poses: Poses = poses(tree, q, frame, prefix=prefix)
+    result = Kinematics(prefix, link_poses, [], [], [], [], [], [], [], [])
     bodies = _bodies(tree, frame)
     rates: list[SpatialMotion] = []  # 2 S q̇
     for i in tree.links:
         with scope("kin", f"link{i}"):
             rate = ZERO_MOTION
             for d in tree.dofs[i]:
-                axis = tree.axis_at(d, where.rotation[i], where.position[i])
+                axis = tree.axis_at(d, link_poses.rotation[i], link_poses.position[i])
                 label(axis.linear, "s")
                 rate = rate + axis.scaled(2.0 * qd[d])
                 result.axis.append(axis)
@@ -128,15 +128,15 @@ def in_one_frame(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: F
             parent_velocity = result.double_velocity[p] if p >= 0 else ZERO_MOTION
             label(velocity.angular, "w2")
             label(velocity.linear, "v2")
-            inertia = _inertia_at(bodies[i], where.rotation[i], where.position[i])
+            inertia = _inertia_at(bodies[i], link_poses.rotation[i], link_poses.position[i])
             for d in tree.dofs[i]:
                 result.double_psi_dot.append(parent_velocity.cross(result.axis[d]))
             result.half_velocity.append(velocity.scaled(0.25))
             for d in tree.dofs[i]:
-                one = len(tree.dofs[i]) == 1
+                is_single = len(tree.dofs[i]) == 1
                 mean = (parent_velocity + velocity).scaled(0.5)
-                result.psi_dot_and_s_dot.append(result.double_psi_dot[d] if one else mean.cross(result.axis[d]))
-            result.base_acceleration.append(SpatialMotion(zeros(3), where.base[i] @ tree.base_acceleration))
+                result.psi_dot_and_s_dot.append(result.double_psi_dot[d] if is_single else mean.cross(result.axis[d]))
+            result.base_acceleration.append(SpatialMotion(zeros(3), link_poses.base[i] @ tree.base_acceleration))
             result.inertia.append(inertia)
             result.coriolis.append(_coriolis(inertia, velocity))
     return result
@@ -145,13 +145,13 @@ def in_one_frame(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: F
 def _bodies(tree: Tree, frame: Frame) -> list[Body]:
     """Return each link's body as an inertia or as a dipole, whichever needs fewer products in the chain's frame."""
     nominal = tree.numeric
-    where = poses(nominal, Products().inputs(tree.nq), frame)
+    link_poses = poses(nominal, Products().inputs(tree.nq), frame)
 
     def products(body: Body, i: int) -> int:
         count = Products()
         rotation, position = (
             np.vectorize(lambda x: Varying(x.value, count) if isinstance(x, Varying) else x, otypes=[object])(value)
-            for value in (where.rotation[i], where.position[i])
+            for value in (link_poses.rotation[i], link_poses.position[i])
         )
         inertia = _inertia_at(body, rotation, position)
         velocity, acceleration = (SpatialMotion(array(count.inputs(3)), array(count.inputs(3))) for _ in range(2))
@@ -168,14 +168,14 @@ def _inertia_at(body: Body, rotation: Array, position: Array) -> Inertia:
     if isinstance(body, Dipole):
         point = label(position + rotation @ body.point, "p_dipole")
         h = label(rotation @ body.first, "h")
-        seen = symmetric(lambda a, b: point[a] * h[b] + h[a] * point[b])
-        return Inertia(0.0, h, label(seen + body.spread * array(np.eye(3)), "sigma"))
+        dipole_moment = symmetric(lambda a, b: point[a] * h[b] + h[a] * point[b])
+        return Inertia(0.0, h, label(dipole_moment + body.spread * array(np.eye(3)), "sigma"))
     mass, first, second = body
-    turned = rotate_symmetric(rotation, second)
+    rotated = rotate_symmetric(rotation, second)
     h0 = rotation @ first
     h = label(h0 + position * mass, "h")
-    moved = symmetric(lambda a, b: turned[a, b] + position[a] * h0[b] + h[a] * position[b])
-    return Inertia(mass, h, label(moved, "sigma"))
+    second_at_origin = symmetric(lambda a, b: rotated[a, b] + position[a] * h0[b] + h[a] * position[b])
+    return Inertia(mass, h, label(second_at_origin, "sigma"))
 
 
 def _coriolis(inertia: Inertia, double_velocity: SpatialMotion) -> Coriolis:
@@ -220,15 +220,14 @@ def net_forces(
     """Return the net force I a + v ×* I v of each link, minus its external force; v ×* I v = B v = 2B (v/2).
 
     An external force is fixed in its link and moves with the link's joint and all joints above. In the gradient it
-    therefore
-    enters only through the composite force.
+    therefore enters only through the composite force.
     """
     result = []
-    pushed = None if external is None else _external_forces(tree, kin, external)
+    external_forces = None if external is None else _external_forces(tree, kin, external)
     for i in tree.links:
         with scope("force", f"link{i}"):
             net = kin.inertia[i] @ accelerations[i] + kin.coriolis[i] @ kin.half_velocity[i].angular
-            result.append(net if pushed is None else net - pushed[i])
+            result.append(net if external_forces is None else net - external_forces[i])
     return result
 
 
@@ -239,8 +238,8 @@ def _external_forces(tree: Tree, kin: Kinematics, external: Array) -> list[Spati
         with scope("force", f"link{i}"):
             rotation, position = kin.poses.rotation[i], kin.poses.position[i]
             moment, force = tree.external_force(i, external)
-            turned = rotation @ force
-            result.append(SpatialForce(rotation @ moment + cross(position, turned), turned))
+            force_here = rotation @ force
+            result.append(SpatialForce(rotation @ moment + cross(position, force_here), force_here))
     return result
 
 
@@ -275,31 +274,31 @@ def composites(tree: Tree, kin: Kinematics) -> Composites:
     return result
 
 
-def by_velocity(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
+def torque_gradient_by_velocity(tree: Tree, kin: Kinematics, subtrees: Composites) -> Array:
     """Return ∂τ/∂q̇ (nv, nv) without damping and friction. The result does not depend on q̈.
 
     Reference:
         Singh, Russell & Wensing, 2022, eqs. 33-38.
     """
-    by_qd = zeros(tree.nv, tree.nv)
+    dtau_dqd = zeros(tree.nv, tree.nv)
     for d, i in enumerate(tree.link_of):
         with scope("grad", *tree.where(d)):
-            change = kin.psi_dot_and_s_dot
-            column = moved.coriolis[i] @ kin.axis[d].angular + moved.inertia[i] @ change[d]
+            psi_dot_and_s_dot = kin.psi_dot_and_s_dot
+            column = subtrees.coriolis[i] @ kin.axis[d].angular + subtrees.inertia[i] @ psi_dot_and_s_dot[d]
             for e in tree.support[i]:
-                by_qd[d, e] = moved.row[d] @ kin.axis[e].angular + change[e].dot(moved.momentum[d])
+                dtau_dqd[d, e] = subtrees.row[d] @ kin.axis[e].angular + psi_dot_and_s_dot[e].dot(subtrees.momentum[d])
                 if e not in tree.dofs[i]:
-                    by_qd[e, d] = label(kin.axis[e].dot(column), f"up_qd_{e}")
-                elif moved.column_is_complete[d]:
-                    by_qd[d, d] = kin.axis[d].dot(column)
-                label(by_qd[d, e], f"qd_{e}")
-    return by_qd
+                    dtau_dqd[e, d] = label(kin.axis[e].dot(column), f"up_qd_{e}")
+                elif subtrees.column_is_complete[d]:
+                    dtau_dqd[d, d] = kin.axis[d].dot(column)
+                label(dtau_dqd[d, e], f"qd_{e}")
+    return dtau_dqd
 
 
-def by_position(
+def torque_gradient_by_position(
     tree: Tree,
     kin: Kinematics,
-    moved: Composites,
+    subtrees: Composites,
     accelerations: list[SpatialMotion],
     composite_force: list[SpatialForce],
 ) -> Array:
@@ -317,22 +316,22 @@ def by_position(
             # Ψ̈ = a × S + v × Ψ̇, of the parent's a and v
             psi_ddot.append(parent_acceleration.cross(kin.axis[d]) + half_velocity.cross(kin.double_psi_dot[d]))
     psi_dot = [motion.angular * 0.5 for motion in kin.double_psi_dot]  # angular part
-    by_q = zeros(tree.nv, tree.nv)
+    dtau_dq = zeros(tree.nv, tree.nv)
     for d, i in enumerate(tree.link_of):
         with scope("grad", *tree.where(d)):
-            pushed = kin.axis[d].cross_force(composite_force[i])
-            column = moved.coriolis[i] @ psi_dot[d] + moved.inertia[i] @ psi_ddot[d] + pushed
+            rotated_force = kin.axis[d].cross_force(composite_force[i])
+            column = subtrees.coriolis[i] @ psi_dot[d] + subtrees.inertia[i] @ psi_ddot[d] + rotated_force
             for e in tree.support[i]:
-                by_q[d, e] = moved.row[d] @ psi_dot[e] + psi_ddot[e].dot(moved.momentum[d])
+                dtau_dq[d, e] = subtrees.row[d] @ psi_dot[e] + psi_ddot[e].dot(subtrees.momentum[d])
                 if e not in tree.dofs[i]:
-                    by_q[e, d] = label(kin.axis[e].dot(column), f"up_q_{e}")
-                elif moved.column_is_complete[d]:
-                    by_q[d, d] = kin.axis[d].dot(column)
-                label(by_q[d, e], f"q_{e}")
-    return by_q
+                    dtau_dq[e, d] = label(kin.axis[e].dot(column), f"up_q_{e}")
+                elif subtrees.column_is_complete[d]:
+                    dtau_dq[d, d] = kin.axis[d].dot(column)
+                label(dtau_dq[d, e], f"q_{e}")
+    return dtau_dq
 
 
-def times_minus(minv: Array, matrix: Array, name: str) -> Array:
+def negated_product(minv: Array, matrix: Array, name: str) -> Array:
     """Return -M⁻¹ X, with operations named after `name`."""
     with scope(name):
         return label(-(minv @ matrix), "d")
@@ -362,18 +361,18 @@ def inverse_dynamics_gradient(
     Reference:
         Singh, Russell & Wensing, 2022, eqs. 33-38.
     """
-    kin = in_one_frame(tree, q, qd, frame, prefix)
-    moved = composites(tree, kin)
+    kin = kinematics_in_one_frame(tree, q, qd, frame, prefix)
+    subtrees = composites(tree, kin)
     accelerations = link_accelerations(tree, kin, qd, qdd)
     composite_force = composite(tree, kin, net_forces(tree, kin, accelerations, external))
-    by_q = by_position(tree, kin, moved, accelerations, composite_force)
-    return by_q, tree.damped(by_velocity(tree, kin, moved), qd)
+    dtau_dq = torque_gradient_by_position(tree, kin, subtrees, accelerations, composite_force)
+    return dtau_dq, tree.damped(torque_gradient_by_velocity(tree, kin, subtrees), qd)
 
 
-CANDIDATES = 5
+MAX_CANDIDATES = 5
 """Number of frames that `sparsest` tries per chain, enough for every frame up to a third of a shorter chain."""
 
-NOTEWORTHY = 0.01
+LEAST_SAVING = 0.01
 """Fraction of products that a frame must save to replace the middle one."""
 
 
@@ -386,17 +385,17 @@ def sparsest(tree: Tree) -> dict[int, int]:
     tree = tree.numeric
     result = reference_links(tree, "middle")
     for first, middle in result.items():
-        nearer = tree.ancestors[middle][:-1] if middle >= 0 else []
-        if not nearer:
+        candidates = tree.ancestors[middle][:-1] if middle >= 0 else []
+        if not candidates:
             continue
-        counts = {link: _products(tree, {first: link}) for link in [middle, *nearer[: CANDIDATES - 1]]}
+        counts = {link: _product_count(tree, {first: link}) for link in [middle, *candidates[: MAX_CANDIDATES - 1]]}
         best = min(counts, key=lambda link: counts[link])
-        if counts[best] < (1.0 - NOTEWORTHY) * counts[middle]:
+        if counts[best] < (1.0 - LEAST_SAVING) * counts[middle]:
             result[first] = best
     return result
 
 
-def _products(tree: Tree, frame: Frame) -> int:
+def _product_count(tree: Tree, frame: Frame) -> int:
     """Return the number of products of the gradient in a given expression frame."""
     count = Products()
     q, qd, qdd = (count.inputs(n) for n in (tree.nq, tree.nv, tree.nv))
@@ -404,13 +403,13 @@ def _products(tree: Tree, frame: Frame) -> int:
     return len(count)
 
 
-def solved_for_acceleration(minv: Array, by_q: Array, by_qd: Array) -> tuple[Array, Array]:
+def acceleration_gradient(minv: Array, dtau_dq: Array, dtau_dqd: Array) -> tuple[Array, Array]:
     """Return ∂q̈/∂q and ∂q̈/∂q̇ at fixed τ: -M⁻¹ times the gradient of inverse dynamics at q̈.
 
     Reference:
         Carpentier & Mansard, 2018, eq. 3.
     """
-    return times_minus(minv, by_q, "dqdd_dq"), times_minus(minv, by_qd, "dqdd_dqd")
+    return negated_product(minv, dtau_dq, "dqdd_dq"), negated_product(minv, dtau_dqd, "dqdd_dqd")
 
 
 def forward_dynamics_gradient_given_minv(
@@ -440,35 +439,35 @@ def forward_dynamics_gradient_given_minv(
     """
     mimic = tree.mimic
     motion = mimic.configuration(q), mimic.rates(qd), mimic.rates(qdd)
-    by_q, by_qd = inverse_dynamics_gradient(tree, *motion, frame, prefix, external)
-    return solved_for_acceleration(minv, mimic.matrix(by_q), mimic.matrix(by_qd))
+    dtau_dq, dtau_dqd = inverse_dynamics_gradient(tree, *motion, frame, prefix, external)
+    return acceleration_gradient(minv, mimic.matrix(dtau_dq), mimic.matrix(dtau_dqd))
 
 
-def _mass_matrix_of(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
+def _mass_matrix_of(tree: Tree, kin: Kinematics, subtrees: Composites) -> Array:
     """Return M (nv, nv) from the gradient's composite inertias: M_ij = S_jᵀ I_i S_i."""
     m = zeros(tree.nv, tree.nv)
     for d in range(tree.nv):
         with scope("mass", *tree.where(d)):
             for e in tree.chain[d]:
-                m[d, e] = m[e, d] = label(kin.axis[e].dot(moved.momentum[d]), f"m_{e}")
+                m[d, e] = m[e, d] = label(kin.axis[e].dot(subtrees.momentum[d]), f"m_{e}")
             m[d, d] = m[d, d] + tree.armature[d]
     return m
 
 
 def bias_torques(
-    tree: Tree, kin: Kinematics, moved: Composites, by_qd: Array, qd: Sequence[Scalar], external: Array | None
+    tree: Tree, kin: Kinematics, subtrees: Composites, dtau_dqd: Array, qd: Sequence[Scalar], external: Array | None
 ) -> list[Scalar]:
     """Return τ (nv,) at q̈ = 0.
 
     Velocity products are of second degree in q̇, so they are ½ ∂τ/∂q̇ q̇. Gravity accelerates all links equally.
     """
-    pushed = None if external is None else composite(tree, kin, _external_forces(tree, kin, external))
+    external_forces = None if external is None else composite(tree, kin, _external_forces(tree, kin, external))
     result = []
     for d, i in enumerate(tree.link_of):
         with scope("fd", *tree.where(d)):
-            bias = (by_qd[d] @ array(qd)) * 0.5 + moved.momentum[d].linear @ kin.base_acceleration[i].linear
-            if pushed is not None:
-                bias = bias - kin.axis[d].dot(pushed[i])
+            bias = (dtau_dqd[d] @ array(qd)) * 0.5 + subtrees.momentum[d].linear @ kin.base_acceleration[i].linear
+            if external_forces is not None:
+                bias = bias - kin.axis[d].dot(external_forces[i])
             result.append(bias + tree.resistance(d, qd))
     return result
 
@@ -501,8 +500,7 @@ def forward_dynamics_gradient(
         frame: Expression frame of each chain's vectors.
         prefix: Whether sums along chains are prefix computations.
         mass: "body" computes M in body frames, early and with the smallest numbers. "shared" uses the composite
-            inertias of
-            the gradient, with fewer operations.
+            inertias of the gradient, with fewer operations.
         external: Forces on the links (links, 6), as in `inverse_dynamics_gradient`.
 
     Raises:
@@ -515,18 +513,18 @@ def forward_dynamics_gradient(
     mimic = tree.mimic
     q, qd = mimic.configuration(q), mimic.rates(qd)
     # first, so that of equal numbers the ones in body frames stay: the pivots of M are the longest way
-    early = mass_matrix(tree, q) if mass == "body" else None
-    kin = in_one_frame(tree, q, qd, frame, prefix)
-    moved = composites(tree, kin)
-    by_qd = by_velocity(tree, kin, moved)
-    bias = mimic.torques(bias_torques(tree, kin, moved, by_qd, qd, external))
-    m = _mass_matrix_of(tree, kin, moved) if early is None else early
+    body_frame_m = mass_matrix(tree, q) if mass == "body" else None
+    kin = kinematics_in_one_frame(tree, q, qd, frame, prefix)
+    subtrees = composites(tree, kin)
+    dtau_dqd = torque_gradient_by_velocity(tree, kin, subtrees)
+    bias = mimic.torques(bias_torques(tree, kin, subtrees, dtau_dqd, qd, external))
+    m = _mass_matrix_of(tree, kin, subtrees) if body_frame_m is None else body_frame_m
     minv = inverse_from_factor(mimic, factorize(mimic, mimic.symmetric(m)))
     with scope("fd"):
         load = [label(t - b, f"load_{i}") for i, (t, b) in enumerate(zip(tau, bias, strict=True))]
         qdd = [label(row @ load, f"qdd_{i}") for i, row in enumerate(minv)]
     accelerations = link_accelerations(tree, kin, qd, mimic.rates(qdd))
     composite_force = composite(tree, kin, net_forces(tree, kin, accelerations, external))
-    by_q = by_position(tree, kin, moved, accelerations, composite_force)
-    by_q, by_qd = mimic.matrix(by_q), mimic.matrix(tree.damped(by_qd, qd))
-    return qdd, *solved_for_acceleration(minv, by_q, by_qd), minv
+    dtau_dq = torque_gradient_by_position(tree, kin, subtrees, accelerations, composite_force)
+    dtau_dq, dtau_dqd = mimic.matrix(dtau_dq), mimic.matrix(tree.damped(dtau_dqd, qd))
+    return qdd, *acceleration_gradient(minv, dtau_dq, dtau_dqd), minv

@@ -33,8 +33,7 @@ class Varying:
     """A value that depends on the state, represented by its number at one random state.
 
     Plain numbers are constants, and products with powers of two are free. The number is a plain float, because an
-    `Exact`
-    number would keep its rounding error.
+    `Exact` number would keep its rounding error.
     """
 
     __slots__ = ("products", "value")

@@ -60,7 +60,7 @@ class ArticulatedInertia(NamedTuple):
             self.coupling.T @ motion.angular + self.mass @ motion.linear,
         )
 
-    def without(self, u: SpatialForce, inverse_d: Scalar) -> ArticulatedInertia:
+    def after_elimination(self, u: SpatialForce, inverse_d: Scalar) -> ArticulatedInertia:
         """Return I - U D⁻¹ Uᵀ: the inertia that remains when one degree of freedom can move freely."""
         n, f = u.angular * inverse_d, u.linear * inverse_d
         return ArticulatedInertia(
@@ -97,12 +97,12 @@ class ArticulatedJoint(NamedTuple):
 
     factors: list[DofFactor]
     """U and 1/D of each degree of freedom of the joint."""
-    left: ArticulatedInertia
+    apparent: ArticulatedInertia
     """The apparent inertia I - U D⁻¹ Uᵀ after all degrees of freedom are eliminated, in the link's frame."""
 
 
 def articulate_link(
-    link: TreeLink, below: ArticulatedInertia | None, pose: JointTransform, more: Inertia | None = None
+    link: TreeLink, children: ArticulatedInertia | None, pose: JointTransform, extra: Inertia | None = None
 ) -> tuple[ArticulatedInertia, ArticulatedJoint]:
     """Return the articulated inertia that a link adds to its parent, and the factors of its joint.
 
@@ -110,18 +110,18 @@ def articulate_link(
 
     Args:
         link: The link.
-        below: Sum of the articulated inertias that the children add, in the link's frame; None at a leaf.
+        children: Sum of the articulated inertias that the children add, in the link's frame; None at a leaf.
         pose: Pose of the link in its parent.
-        more: An additional inertia that the link carries, or None.
+        extra: An additional inertia that the link carries, or None.
     """
-    inertia = ArticulatedInertia.of(link.inertia if more is None else link.inertia + more)
-    if below is not None:
-        inertia = inertia + below
+    inertia = ArticulatedInertia.of(link.inertia if extra is None else link.inertia + extra)
+    if children is not None:
+        inertia = inertia + children
     factors = [DofFactor(SpatialForce(zeros(3), zeros(3)), 0.0) for _ in link.dofs]
     for d in reversed(link.dofs):
         u = inertia @ link.axis(d)
         factors[d] = DofFactor(u, label(1.0 / (link.along(d, u) + link.armature[d]), "d"))
-        inertia = inertia.without(u, factors[d].inverse_d)
+        inertia = inertia.after_elimination(u, factors[d].inverse_d)
     return inertia.in_parent(pose), ArticulatedJoint(factors, inertia)
 
 
@@ -132,8 +132,10 @@ def articulated_joints(links: Links, joints: PerLink) -> PerLink:
 
 def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[DofFactor], list[ArticulatedInertia]]:
     """Return the factors of all degrees of freedom (nv), and the apparent inertia of every link behind its joint."""
-    yielded = articulated_joints(tree, joints)
-    return [factor for joint in yielded for factor in joint.factors], [joint.left for joint in yielded]
+    articulated_links = articulated_joints(tree, joints)
+    return [factor for joint in articulated_links for factor in joint.factors], [
+        joint.apparent for joint in articulated_links
+    ]
 
 
 def propagate(
@@ -188,32 +190,32 @@ def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
     joints = tree.transforms(q)
     articulated, _ = articulate(tree, joints)
     minv = zeros(tree.nv, tree.nv)
-    passed: list[dict[int, SpatialForce]] = [{} for _ in tree.links]  # link -> column -> force from below
+    forces: list[dict[int, SpatialForce]] = [{} for _ in tree.links]  # link -> column -> force from below
     for i in reversed(tree.links):
         with scope("minv", f"link{i}"):
             for d in reversed(tree.dofs[i]):
                 u, inverse_d = articulated[d]
-                passed[i][d] = SpatialForce(zeros(3), zeros(3))
-                for j, below in passed[i].items():
-                    minv[d, j] = inverse_d if j == d else -(inverse_d * tree.along(d, below))
-                    passed[i][j] = below + u.scaled(minv[d, j])
+                forces[i][d] = SpatialForce(zeros(3), zeros(3))
+                for j, force in forces[i].items():
+                    minv[d, j] = inverse_d if j == d else -(inverse_d * tree.along(d, force))
+                    forces[i][j] = force + u.scaled(minv[d, j])
             p = tree.parents[i]
             if p >= 0:
-                for j, force in sorted(passed[i].items()):
-                    up = joints[i].force_to_parent(force)
-                    passed[p][j] = passed[p][j] + up if j in passed[p] else up
-    motion: list[dict[int, SpatialMotion]] = [{} for _ in tree.links]
+                for j, force in sorted(forces[i].items()):
+                    parent_force = joints[i].force_to_parent(force)
+                    forces[p][j] = forces[p][j] + parent_force if j in forces[p] else parent_force
+    motions: list[dict[int, SpatialMotion]] = [{} for _ in tree.links]
     for i in tree.links:
         with scope("minv", f"link{i}"):
             p, first = tree.parents[i], tree.dofs[i].start
             if p >= 0:
-                motion[i] = {j: joints[i].motion_to_link(m) for j, m in motion[p].items() if j >= first}
+                motions[i] = {j: joints[i].motion_to_link(m) for j, m in motions[p].items() if j >= first}
             for d in tree.dofs[i]:
                 for j in range(d, tree.nv):
-                    if j in motion[i]:
-                        minv[d, j] = minv[d, j] - articulated[d].inverse_d * motion[i][j].dot(articulated[d].u)
+                    if j in motions[i]:
+                        minv[d, j] = minv[d, j] - articulated[d].inverse_d * motions[i][j].dot(articulated[d].u)
                     label(minv[d, j], f"m_{j}")
-                    motion[i][j] = motion[i].get(j, ZERO_MOTION) + tree.axis(d).scaled(minv[d, j])
+                    motions[i][j] = motions[i].get(j, ZERO_MOTION) + tree.axis(d).scaled(minv[d, j])
     for d in range(tree.nv):
         for j in range(d):
             minv[d, j] = minv[j, d]

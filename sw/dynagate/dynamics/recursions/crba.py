@@ -16,8 +16,7 @@ def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Return the joint-space mass matrix M(q) by the composite-rigid-body algorithm, in body frames.
 
     The composite inertia of each link's subtree gives one column: the force I S is passed to the base, and each joint
-    on the
-    way takes its component. Rotor inertias are added to the diagonal.
+    on the way takes its component. Rotor inertias are added to the diagonal.
 
     Args:
         tree: The robot.
@@ -54,9 +53,9 @@ def _inertia_in_parent(inertia: Inertia, joint: JointTransform) -> Inertia:
     """
     mass, t = inertia.mass, joint.translation
     first = joint.to_parent(inertia.first)
-    turned = joint.symmetric_to_parent(inertia.second)
+    rotated = joint.symmetric_to_parent(inertia.second)
     u = first + t * (0.5 * mass)
-    second = symmetric(lambda a, b: turned[a, b] + (t[a] * u[b] + u[a] * t[b]))
+    second = symmetric(lambda a, b: rotated[a, b] + (t[a] * u[b] + u[a] * t[b]))
     return Inertia(mass, first + t * mass, second)
 
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.recursions.poses import Poses, jacobian_columns, poses
-from dynagate.dynamics.recursions.rnea import balance
+from dynagate.dynamics.recursions.rnea import inverse_dynamics_with_motion
 from dynagate.dynamics.spatial import Array, Scalar, array, zeros
 from dynagate.dynamics.tree import Tree
 
 
-class _Seen(NamedTuple):
+class _FramePose(NamedTuple):
     """Pose of a frame in the base frame."""
 
     link: int
@@ -32,23 +32,23 @@ def check(tree: Tree, name: str) -> None:
     tree.source.frame(name)
 
 
-def _seen(tree: Tree, q: Sequence[Scalar], name: str) -> _Seen:
+def _frame_pose(tree: Tree, q: Sequence[Scalar], name: str) -> _FramePose:
     frame = tree.frame(name)
     links = poses(tree, q, "base")
     if frame.link < 0:
-        return _Seen(-1, links, frame.rotation, frame.translation)
-    turn = tree.turns[frame.link]
+        return _FramePose(-1, links, frame.rotation, frame.translation)
+    to_file_axes = tree.to_file_axes[frame.link]
     above, origin = links.rotation[frame.link], links.position[frame.link]
     with scope("frame"):
-        rotation = above @ (turn.T @ frame.rotation)
-        position = origin + above @ (turn.T @ frame.translation)
-    return _Seen(frame.link, links, rotation, position)
+        rotation = above @ (to_file_axes.T @ frame.rotation)
+        position = origin + above @ (to_file_axes.T @ frame.translation)
+    return _FramePose(frame.link, links, rotation, position)
 
 
 def pose(tree: Tree, q: Sequence[Scalar], name: str) -> tuple[Array, Array]:
     """Return the origin (3,), m, and rotation (3, 3) of a frame in the base frame: v_base = rotation @ v_frame."""
-    seen = _seen(tree.unreduced, q, name)
-    return label(seen.position, "frame_position"), label(seen.rotation, "frame_rotation")
+    frame_pose = _frame_pose(tree.unreduced, q, name)
+    return label(frame_pose.position, "frame_position"), label(frame_pose.rotation, "frame_rotation")
 
 
 def jacobian(tree: Tree, q: Sequence[Scalar], name: str) -> Array:
@@ -57,10 +57,10 @@ def jacobian(tree: Tree, q: Sequence[Scalar], name: str) -> Array:
     It equals Pinocchio's LOCAL_WORLD_ALIGNED Jacobian with the angular rows first.
     """
     tree = tree.unreduced
-    seen = _seen(tree, q, name)
+    frame_pose = _frame_pose(tree, q, name)
     result = zeros(6, tree.nv)
     with scope("frame"):
-        result[:3], result[3:] = jacobian_columns(tree, seen.link, seen.position, seen.links)
+        result[:3], result[3:] = jacobian_columns(tree, frame_pose.link, frame_pose.position, frame_pose.links)
     return label(result, "frame_jacobian")
 
 
@@ -80,12 +80,12 @@ def acceleration(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Seq
     result = zeros(6)
     if frame.link < 0:
         return result
-    motion, where = balance(tree, q, qd, qdd), poses(tree, q, "base")
+    motion, link_poses = inverse_dynamics_with_motion(tree, q, qd, qdd), poses(tree, q, "base")
     with scope("frame"):
-        rotation, place = where.rotation[frame.link], tree.point(frame.link, frame.translation)
-        fall = where.base[frame.link] @ tree.base_acceleration
-        result[:3] = rotation @ motion.turning[frame.link]
-        result[3:] = rotation @ motion.of_point(frame.link, place) - fall
+        rotation, point = link_poses.rotation[frame.link], tree.point(frame.link, frame.translation)
+        fall = link_poses.base[frame.link] @ tree.base_acceleration
+        result[:3] = rotation @ motion.angular_acceleration[frame.link]
+        result[3:] = rotation @ motion.point_acceleration(frame.link, point) - fall
     return label(result, "frame_acceleration")
 
 

@@ -21,12 +21,12 @@ def kinetic_energy(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Sca
     """Return the kinetic energy ½ Σ vᵀ I v of all links plus ½ Σ armature q̇² of the rotors, in J."""
 
     def energies(
-        link: TreeLink, above: SpatialMotion | None, joint: JointTransform, rates: Sequence[Scalar]
+        link: TreeLink, parent: SpatialMotion | None, joint: JointTransform, rates: Sequence[Scalar]
     ) -> tuple[SpatialMotion, list]:
-        v = (ZERO_MOTION if above is None else joint.motion_to_link(above)) + link.motion(rates)
+        v = (ZERO_MOTION if parent is None else joint.motion_to_link(parent)) + link.motion(rates)
         return v, [v.dot(link.inertia @ v), *(link.armature[d] * (rate * rate) for d, rate in enumerate(rates))]
 
-    terms = [x for own in tree.down("kinetic", energies, tree.transforms(q), tree.velocities(qd)) for x in own]
+    terms = [x for moment in tree.down("kinetic", energies, tree.transforms(q), tree.velocities(qd)) for x in moment]
     return label(0.5 * sum(terms[1:], terms[0]), "kinetic_energy")
 
 
@@ -57,12 +57,12 @@ def _first_moment(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Return Σ m c (3,) in the base frame, kg m, by passing the moment of each subtree to its parent."""
     tree = tree.unreduced
 
-    def passed(link: TreeLink, own: _Moment, joint: JointTransform) -> tuple[_Moment, _Moment]:
-        above = _Moment(own.mass, joint.to_parent(own.first) + joint.translation * own.mass)
-        return above, above
+    def moment_to_parent(link: TreeLink, moment: _Moment, joint: JointTransform) -> tuple[_Moment, _Moment]:
+        parent = _Moment(moment.mass, joint.to_parent(moment.first) + joint.translation * moment.mass)
+        return parent, parent
 
-    own = [_Moment(inertia.mass, inertia.first) for inertia in tree.inertias]
-    moments = tree.up("com", passed, tree.transforms(q), own=own)
+    moment = [_Moment(inertia.mass, inertia.first) for inertia in tree.inertias]
+    moments = tree.up("com", moment_to_parent, tree.transforms(q), own=moment)
     return sum((moments[i].first for i in reversed(tree.links) if tree.parents[i] < 0), zeros(3))
 
 
@@ -78,9 +78,9 @@ def link_positions(tree: Tree, q: Sequence[Scalar]) -> Array:
 def link_jacobians(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Return the Jacobian of every link (links, 6, nv): velocity [angular; linear] of its origin in base axes."""
     tree = tree.unreduced
-    where = _base_poses(tree, q)
+    link_poses = _base_poses(tree, q)
     result = zeros(len(tree.links), 6, tree.nv)
     for i in tree.links:
         with scope("jacobian", f"link{i}"):
-            result[i, :3], result[i, 3:] = jacobian_columns(tree, i, where.position[i], where)
+            result[i, :3], result[i, 3:] = jacobian_columns(tree, i, link_poses.position[i], link_poses)
     return result

@@ -25,22 +25,22 @@ def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
     q̇.
     """
     tree = tree.unreduced
-    center, where = center_of_mass(tree, q), poses(tree, q, "base")
-    places = [position - center for position in where.position]
-    composite = [_seen(tree.inertias[i], where.rotation[i], places[i]) for i in tree.links]
+    center, link_poses = center_of_mass(tree, q), poses(tree, q, "base")
+    positions = [position - center for position in link_poses.position]
+    composite = [_inertia_about(tree.inertias[i], link_poses.rotation[i], positions[i]) for i in tree.links]
     result = zeros(6, tree.nv)
 
     def columns(link: TreeLink, inertia: Inertia) -> tuple[Inertia, None]:
         for d in tree.dofs[link.number]:
-            pushed = inertia @ tree.axis_at(d, where.rotation[link.number], places[link.number])
-            result[:3, d], result[3:, d] = pushed.angular, pushed.linear
+            momentum = inertia @ tree.axis_at(d, link_poses.rotation[link.number], positions[link.number])
+            result[:3, d], result[3:, d] = momentum.angular, momentum.linear
         return inertia, None
 
     tree.up("momentum", columns, own=composite)
     return label(result, "centroidal_momentum_matrix")
 
 
-def _seen(inertia: Inertia, rotation: Array, position: Array) -> Inertia:
+def _inertia_about(inertia: Inertia, rotation: Array, position: Array) -> Inertia:
     """Return a link's inertia about a point, in axes in which the link has this rotation and its origin this
     position.
     """

@@ -2,8 +2,7 @@
 
 The closed-form gradients are valid for spatial vectors in any frame. A frame in the middle of a chain keeps the
 distances short on both sides. That takes fewer operations than the base frame and gives smaller numbers, which use more
-of
-the bits of a fixed-point format.
+of the bits of a fixed-point format.
 """
 
 from __future__ import annotations
@@ -110,12 +109,12 @@ class _Step(NamedTuple):
     inwards: bool
     """Whether the step leads from the link to its parent."""
 
-    def after(self, before: _Pose) -> _Pose:
+    def after(self, pose: _Pose) -> _Pose:
         if self.inwards:
-            turn = self.joint.inverse_after(before.rotation)
-            return _Pose(turn, before.position - turn @ self.joint.translation)
-        moved = before.position + before.rotation @ self.joint.translation
-        return _Pose(self.joint.after(before.rotation), moved)
+            rotation = self.joint.inverse_after(pose.rotation)
+            return _Pose(rotation, pose.position - rotation @ self.joint.translation)
+        position = pose.position + pose.rotation @ self.joint.translation
+        return _Pose(self.joint.after(pose.rotation), position)
 
 
 class _Pose(NamedTuple):
@@ -125,12 +124,12 @@ class _Pose(NamedTuple):
     position: Array
 
 
-_HERE = _Pose(array(np.eye(3)), zeros(3))
+_IDENTITY_POSE = _Pose(array(np.eye(3)), zeros(3))
 """The pose of the expression frame itself."""
 
 
 def _pose(path: _Pose | _Step) -> _Pose:
-    return path.after(_HERE) if isinstance(path, _Step) else path
+    return path.after(_IDENTITY_POSE) if isinstance(path, _Step) else path
 
 
 Places = list[tuple[Array, Array]]
@@ -139,17 +138,17 @@ Places = list[tuple[Array, Array]]
 
 def places(tree: Tree, q: Sequence[Scalar] | Array) -> Places:
     """Return the rotation and position of every link in the base frame."""
-    where = poses(tree, list(q), "base")
-    return list(zip(where.rotation, where.position, strict=True))
+    link_poses = poses(tree, list(q), "base")
+    return list(zip(link_poses.rotation, link_poses.position, strict=True))
 
 
-def _joined(first: _Pose | _Step, second: _Pose | _Step) -> _Pose:
+def _composed(first: _Pose | _Step, second: _Pose | _Step) -> _Pose:
     """Return the pose at the end of two consecutive paths. A path of a single step takes fewer products."""
-    before = _pose(first)
+    pose = _pose(first)
     if isinstance(second, _Step):
-        return second.after(before)
-    moved = before.position + before.rotation @ second.position
-    return _Pose(before.rotation @ second.rotation, moved)
+        return second.after(pose)
+    position = pose.position + pose.rotation @ second.position
+    return _Pose(pose.rotation @ second.rotation, position)
 
 
 def poses(tree: Tree, q: Sequence[Scalar], frame: Frame, *, prefix: bool = False) -> Poses:
@@ -163,25 +162,25 @@ def poses(tree: Tree, q: Sequence[Scalar], frame: Frame, *, prefix: bool = False
     """
     joints = tree.transforms(q)
     by_link: dict[int, _Pose] = {}
-    base: dict[int, Array] = {}
+    base_rotations: dict[int, Array] = {}
     for first, reference in reference_links(tree, frame).items():
-        ends = [reference]  # -1: the base
-        steps: list[_Pose | _Step] = [_HERE]
-        before = [-1]
-        while ends[-1] >= 0:
-            link = ends[-1]
-            before.append(len(ends) - 1)
+        visited = [reference]  # -1: the base
+        steps: list[_Pose | _Step] = [_IDENTITY_POSE]
+        previous = [-1]
+        while visited[-1] >= 0:
+            link = visited[-1]
+            previous.append(len(visited) - 1)
             steps.append(_Step(joints[link], inwards=True))
-            ends.append(tree.parents[link])
+            visited.append(tree.parents[link])
         for link in chains(tree)[first]:
-            if link not in ends:
-                before.append(ends.index(tree.parents[link]))
+            if link not in visited:
+                previous.append(visited.index(tree.parents[link]))
                 steps.append(_Step(joints[link], inwards=False))
-                ends.append(link)
-        scopes = [("pose", f"link{end}" if end >= 0 else "base") for end in ends]
-        reached = along(before, steps, _joined, scopes, prefix=prefix)
-        by_link |= dict(zip(ends, map(_pose, reached), strict=True))
-        base[first] = by_link.pop(-1).rotation
+                visited.append(link)
+        scopes = [("pose", f"link{end}" if end >= 0 else "base") for end in visited]
+        path_poses = along(previous, steps, _composed, scopes, prefix=prefix)
+        by_link |= dict(zip(visited, map(_pose, path_poses), strict=True))
+        base_rotations[first] = by_link.pop(-1).rotation
     for i in tree.links:
         with scope("pose", f"link{i}"):
             label(by_link[i].rotation, "r")
@@ -189,42 +188,42 @@ def poses(tree: Tree, q: Sequence[Scalar], frame: Frame, *, prefix: bool = False
     return Poses(
         [by_link[i].rotation for i in tree.links],
         [by_link[i].position for i in tree.links],
-        [base[tree.ancestors[i][0]] for i in tree.links],
+        [base_rotations[tree.ancestors[i][0]] for i in tree.links],
     )
 
 
-def jacobian_columns(tree: Tree, link: int, at: Array, where: Poses) -> tuple[Array, Array]:
+def jacobian_columns(tree: Tree, link: int, point: Array, link_poses: Poses) -> tuple[Array, Array]:
     """Return the angular and linear Jacobian (3, nv) of a point fixed to a link, in the axes of the poses.
 
     Args:
         tree: The robot.
         link: Number of the link; -1 for the base.
-        at: The point (3,) in the expression frame, m.
-        where: Poses of the links.
+        point: The point (3,) in the expression frame, m.
+        link_poses: Poses of the links.
     """
-    turning, moving = zeros(3, tree.nv), zeros(3, tree.nv)
+    angular, linear = zeros(3, tree.nv), zeros(3, tree.nv)
     for d in tree.support[link] if link >= 0 else ():
         j = tree.link_of[d]
-        turning[:, d], moving[:, d] = tree.axis_at(d, where.rotation[j], where.position[j] - at)
-    return turning, moving
+        angular[:, d], linear[:, d] = tree.axis_at(d, link_poses.rotation[j], link_poses.position[j] - point)
+    return angular, linear
 
 
-def transmit(tree: Tree, where: Places, wrenches: Sequence[SpatialForce], part: str) -> Array:
+def transmit(tree: Tree, link_poses: Places, wrenches: Sequence[SpatialForce], part: str) -> Array:
     """Return the joint torques (nv,) of wrenches on links, given as [moment; force] about the base's origin in base
     axes.
 
     Args:
         tree: The robot.
-        where: Pose of every link in the base frame.
+        link_poses: Pose of every link in the base frame.
         wrenches: A wrench for every link, N m and N.
         part: Name of the algorithm, for recorded operations.
     """
     torques = zeros(tree.nv)
 
-    def passed(link: TreeLink, wrench: SpatialForce) -> tuple[SpatialForce, None]:
+    def project(link: TreeLink, wrench: SpatialForce) -> tuple[SpatialForce, None]:
         for d in tree.dofs[link.number]:
-            torques[d] = tree.axis_at(d, *where[link.number]).dot(wrench)
+            torques[d] = tree.axis_at(d, *link_poses[link.number]).dot(wrench)
         return wrench, None
 
-    tree.up(part, passed, own=wrenches)
+    tree.up(part, project, own=wrenches)
     return torques

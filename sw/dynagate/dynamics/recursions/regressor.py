@@ -13,7 +13,7 @@ from dynagate.base.naming import label, scope
 from dynagate.dynamics.friction import SPEED, FrictionModel
 from dynagate.dynamics.links import TreeLink
 from dynagate.dynamics.recursions.poses import poses
-from dynagate.dynamics.recursions.rnea import link_motions, spread_of
+from dynagate.dynamics.recursions.rnea import link_motions, acceleration_map_of
 from dynagate.dynamics.spatial import Array, Scalar, SpatialMotion, array, cross, zeros
 from dynagate.dynamics.transforms import JointTransform
 from dynagate.dynamics.tree import Tree
@@ -30,9 +30,9 @@ def inverse_dynamics_regressor(tree: Tree, q: Sequence[Scalar], qd: Sequence[Sca
     motions = link_motions(tree.frictionless(), q, qd, qdd)
     for i, axes in enumerate(_support_axes(tree, q)):
         with scope("regressor", f"link{i}"):
-            turn = tree.turns[i]
+            turn = tree.to_file_axes[i]
             w, wd, a = (turn @ vector for vector in motions[i][:3])
-            forces, moments = spread_of(w, wd).T, _moments(w, wd)
+            forces, moments = acceleration_map_of(w, wd).T, _moments(w, wd)
             for d, axis in axes.items():
                 by_first = forces @ axis.linear + cross(a, axis.angular)
                 result[d, i, :COUNT] = array([a @ axis.linear, *by_first, *(moments @ axis.angular)])
@@ -51,7 +51,7 @@ def energy_regressor(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> t
     where, velocities = poses(tree, q, "base"), _velocities(tree, q, qd)
     for i in tree.links:
         with scope("regressor", f"link{i}"):
-            turn = tree.turns[i]
+            turn = tree.to_file_axes[i]
             w, v = turn @ velocities[i].angular, turn @ velocities[i].linear
             kinetic[i, 0] = (v @ v) * 0.5
             kinetic[i, 1:4] = cross(v, w)
@@ -92,7 +92,7 @@ def _support_axes(tree: Tree, q: Sequence[Scalar]) -> Iterator[Mapping[int, Spat
             above = axes[tree.parents[i]] if tree.parents[i] >= 0 else {}
             own = {d: joints[i].motion_to_link(axis) for d, axis in above.items()}
             axes.append(own | {d: tree.axis(d) for d in tree.dofs[i]})
-            turn = tree.turns[i]
+            turn = tree.to_file_axes[i]
             yield {d: SpatialMotion(turn @ axis.angular, turn @ axis.linear) for d, axis in axes[i].items()}
 
 

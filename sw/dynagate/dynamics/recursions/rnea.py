@@ -1,10 +1,8 @@
 """Inverse dynamics by the recursive Newton-Euler algorithm, in 3-vectors.
 
 The outward pass computes each link's motion and the force that this motion needs. The inward pass sums forces and
-projects
-them on the joint axes (Luh, Walker & Paul, "On-line computational scheme for mechanical manipulators", 1980;
-Featherstone,
-"Rigid Body Dynamics Algorithms", 2008, §5.3).
+projects them on the joint axes (Luh, Walker & Paul, "On-line computational scheme for mechanical manipulators", 1980;
+Featherstone, "Rigid Body Dynamics Algorithms", 2008, §5.3).
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from dynagate.dynamics.transforms import JointTransform
 from dynagate.dynamics.tree import Tree
 
 
-class Balance(NamedTuple):
+class TorquesAndMotion(NamedTuple):
     """Joint torques and the accelerations of all links, in the links' frames.
 
     Accelerations are relative to free fall: a link at rest accelerates upwards by gravity.
@@ -29,14 +27,14 @@ class Balance(NamedTuple):
     """Joint torques (nv,), N m or N."""
     acceleration: list[Array]
     """Acceleration (3,) of each link's origin, m/s²."""
-    turning: list[Array]
+    angular_acceleration: list[Array]
     """Angular acceleration (3,) of each link, rad/s²."""
-    spread: list[Array]
+    acceleration_map: list[Array]
     """U = [ω̇]× + [ω]×² (3, 3) of each link: a point r of the link has the acceleration a + U r."""
 
-    def of_point(self, i: int, point: Array) -> Array:
+    def point_acceleration(self, i: int, point: Array) -> Array:
         """Return the acceleration (3,) of a point (3,) of link i, m/s²."""
-        return self.acceleration[i] + self.spread[i] @ point
+        return self.acceleration[i] + self.acceleration_map[i] @ point
 
 
 def inverse_dynamics(
@@ -61,17 +59,17 @@ def inverse_dynamics(
     Reference:
         Featherstone, "Rigid Body Dynamics Algorithms", 2008, §5.3, in the 3-vectors of Luh, Walker & Paul, 1980.
     """
-    return _balanced(links, q, qd, qdd, external)[0]
+    return _newton_euler(links, q, qd, qdd, external)[0]
 
 
-def balance(
+def inverse_dynamics_with_motion(
     tree: Tree,
     q: Sequence[Scalar],
     qd: Sequence[Scalar],
     qdd: Sequence[Scalar],
     external: Array | None = None,
-    pushes: Mapping[int, SpatialForce] | None = None,
-) -> Balance:
+    link_forces: Mapping[int, SpatialForce] | None = None,
+) -> TorquesAndMotion:
     """Return `inverse_dynamics` together with the accelerations of all links.
 
     Args:
@@ -80,11 +78,11 @@ def balance(
         qd: Velocities (nv,).
         qdd: Accelerations (nv,).
         external: Forces on the links (links, 6), as in `inverse_dynamics`.
-        pushes: Further forces on links by link number, in the tree's frames.
+        link_forces: Further forces on links by link number, in the tree's frames.
     """
-    tau, motions = _balanced(tree, q, qd, qdd, external, pushes)
+    tau, motions = _newton_euler(tree, q, qd, qdd, external, link_forces)
     parts = ([motion[k] for motion in motions] for k in (2, 1, 3))
-    return Balance(tau, *parts)
+    return TorquesAndMotion(tau, *parts)
 
 
 class LinkMotion(NamedTuple):
@@ -96,7 +94,7 @@ class LinkMotion(NamedTuple):
     """Angular acceleration ω̇ (3,), rad/s²."""
     a: Array
     """Acceleration (3,) of the link's origin, m/s²."""
-    spread: Array
+    acceleration_map: Array
     """U = [ω̇]× + [ω]×² (3, 3), 1/s²: a point r of the link has the acceleration a + U r."""
     net: SpatialForce
     """Net force on the link, minus external forces."""
@@ -104,106 +102,111 @@ class LinkMotion(NamedTuple):
 
 def link_motions(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[LinkMotion]:
     """Return the motion of each link, in the tree's own axes of the link."""
-    motions: list[LinkMotion] = _balanced(tree, q, qd, qdd, None)[1]
+    motions: list[LinkMotion] = _newton_euler(tree, q, qd, qdd, None)[1]
     return motions
 
 
-def _balanced(
+def _newton_euler(
     links: Links,
     q: Sequence[Scalar],
     qd: Sequence[Scalar],
     qdd: Sequence[Scalar],
     external: Array | None,
-    pushes: Mapping[int, SpatialForce] | None = None,
+    link_forces: Mapping[int, SpatialForce] | None = None,
 ) -> tuple[list[Scalar], PerLink]:
     """Run both passes, and return τ (nv,) and the motion of each link.
 
     Velocities enter only through U = [ω̇]× + [ω]×², which gives the acceleration of every point of a link, so no linear
     velocity is propagated.
     """
-    joints, rates, changes = links.transforms(q), links.velocities(qd), links.velocities(qdd)
-    outside = () if external is None else (links.rows(external),)
+    poses, velocities, accelerations = links.transforms(q), links.velocities(qd), links.velocities(qdd)
+    external_rows = () if external is None else (links.rows(external),)
 
-    def moving(link: TreeLink, above: LinkMotion | None, *values: Any) -> tuple[LinkMotion, LinkMotion]:
-        return _moving(link, above, (pushes or {}).get(link.number), *values)
+    def outward_step(link: TreeLink, parent: LinkMotion | None, *values: Any) -> tuple[LinkMotion, LinkMotion]:
+        return _outward_step(link, parent, (link_forces or {}).get(link.number), *values)
 
-    motions = links.down("id", moving, joints, rates, changes, *outside)
+    motions = links.down("id", outward_step, poses, velocities, accelerations, *external_rows)
     forces = links.recompute(lambda link, motion: motion.net, motions)
-    return links.vector(links.up("id", _held, joints, forces, rates, changes)), motions
+    return links.vector(links.up("id", _inward_step, poses, forces, velocities, accelerations)), motions
 
 
-def _moving(
+def _outward_step(
     link: TreeLink,
-    above: LinkMotion | None,
-    push: SpatialForce | None,
-    joint: JointTransform,
-    rates: Sequence[Scalar],
-    changes: Sequence[Scalar],
-    outside: Sequence[Scalar] | None = None,
+    parent: LinkMotion | None,
+    link_force: SpatialForce | None,
+    pose: JointTransform,
+    velocities: Sequence[Scalar],
+    accelerations: Sequence[Scalar],
+    external: Sequence[Scalar] | None = None,
 ) -> tuple[LinkMotion, LinkMotion]:
     """Outward pass: return the motion of a link, from that of its parent, and the net force that it needs."""
-    rate, change = link.motion(rates), link.motion(changes)
-    if above is not None:
-        w = joint.to_link(above.w)
-        wd = joint.to_link(above.wd)
-        a = joint.to_link(above.a + above.spread @ joint.translation)
+    joint_velocity, joint_acceleration = link.motion(velocities), link.motion(accelerations)
+    if parent is not None:
+        w = pose.to_link(parent.w)
+        wd = pose.to_link(parent.wd)
+        a = pose.to_link(parent.a + parent.acceleration_map @ pose.translation)
     else:
-        w, wd, a = zeros(3), zeros(3), joint.to_link(link.base_acceleration)
+        w, wd, a = zeros(3), zeros(3), pose.to_link(link.base_acceleration)
     # the joint's own motion is seen from axes that turn with the parent and then with the joint
-    a = a + change.linear + cross(w, rate.linear) * 2.0 + cross(rate.angular, rate.linear)
-    wd = label(wd + change.angular + cross(w, rate.angular), "wd")
-    w = label(w + rate.angular, "w")
-    u = spread_of(w, wd)
+    a = (
+        a
+        + joint_acceleration.linear
+        + cross(w, joint_velocity.linear) * 2.0
+        + cross(joint_velocity.angular, joint_velocity.linear)
+    )
+    wd = label(wd + joint_acceleration.angular + cross(w, joint_velocity.angular), "wd")
+    w = label(w + joint_velocity.angular, "w")
+    acceleration_map = acceleration_map_of(w, wd)
     mass, first, second = link.inertia
     a = label(a, "a")  # gravity included as an upward acceleration of the base
-    net = SpatialForce(_moment(u, second) + cross(first, a), a * mass + u @ first)
-    if outside is not None:
-        net = net - link.outside(outside)
-    if push is not None:
-        net = net - push
-    motion = LinkMotion(w, wd, a, u, SpatialForce(label(net.angular, "n"), label(net.linear, "f")))
+    net = SpatialForce(_moment(acceleration_map, second) + cross(first, a), a * mass + acceleration_map @ first)
+    if external is not None:
+        net = net - link.outside(external)
+    if link_force is not None:
+        net = net - link_force
+    motion = LinkMotion(w, wd, a, acceleration_map, SpatialForce(label(net.angular, "n"), label(net.linear, "f")))
     return motion, motion
 
 
-def drifting(
+def motion_at_zero_acceleration(
     link: TreeLink,
-    above: LinkMotion | None,
-    joint: JointTransform,
-    rates: Sequence[Scalar],
-    outside: Sequence[Scalar] | None = None,
+    parent: LinkMotion | None,
+    pose: JointTransform,
+    velocities: Sequence[Scalar],
+    external: Sequence[Scalar] | None = None,
 ) -> LinkMotion:
     """Return the motion of a link when no joint accelerates.
 
     Args:
         link: The link.
-        above: The parent's motion; None at the base.
-        joint: Pose of the link in its parent.
-        rates: Velocities of the link's joint.
-        outside: External force on the link, as `TreeLink.outside` accepts it.
+        parent: The parent's motion; None at the base.
+        pose: Pose of the link in its parent.
+        velocities: Velocities of the link's joint.
+        external: External force on the link, as `TreeLink.outside` accepts it.
     """
-    return _moving(link, above, None, joint, rates, [0.0 for _ in link.dofs], outside)[0]
+    return _outward_step(link, parent, None, pose, velocities, [0.0 for _ in link.dofs], external)[0]
 
 
-def _held(
+def _inward_step(
     link: TreeLink,
-    below: SpatialForce | None,
-    joint: JointTransform,
+    children: SpatialForce | None,
+    pose: JointTransform,
     net: SpatialForce,
-    rates: Sequence[Scalar],
-    changes: Sequence[Scalar],
+    velocities: Sequence[Scalar],
+    accelerations: Sequence[Scalar],
 ) -> tuple[SpatialForce, list[Scalar]]:
     """Inward pass: return the force on the parent, and the torque of each degree of freedom with resistance and rotor
     inertia.
     """
-    force = net if below is None else net + below
+    force = net if children is None else net + children
     tau = [
-        label(link.along(d, force) + link.resistance(d, rates[d]) + link.armature[d] * changes[d], "tau")
+        label(link.along(d, force) + link.resistance(d, velocities[d]) + link.armature[d] * accelerations[d], "tau")
         for d in link.dofs
     ]
-    return joint.force_to_parent(force), tau
+    return pose.force_to_parent(force), tau
 
 
-def spread_of(w: Array, wd: Array) -> Array:
+def acceleration_map_of(w: Array, wd: Array) -> Array:
     """Return U = [ω̇]× + [ω]×² (3, 3)."""
     xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]

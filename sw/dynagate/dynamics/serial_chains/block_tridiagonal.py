@@ -1,8 +1,7 @@
 """Solution of symmetric positive definite block-tridiagonal systems by odd-even elimination.
 
 Blocks are factored as L D Lᵀ, without square roots and with one reciprocal per pivot. Eliminating block j removes it
-from
-the equations of its neighbors i and k, which needs only forward substitutions:
+from the equations of its neighbors i and k, which needs only forward substitutions:
 
     [A_ij] -= (L⁻¹ A_ji)ᵀ D⁻¹ (L⁻¹ A_jk).
 

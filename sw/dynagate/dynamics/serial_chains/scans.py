@@ -1,8 +1,7 @@
 """Scan-based algorithms for serial chains of revolute and prismatic joints.
 
 The equations of motion are linear recursions along the chain: velocities and accelerations from the base to the tip,
-and
-forces from the tip to the base. `docs/parallel.md` maps equations to functions.
+and forces from the tip to the base. `docs/parallel.md` maps equations to functions.
 
 Reference:
     Yang, Wu & Pan, "A Novel GPU-based Parallel Implementation Scheme and Performance Analysis of Robot Forward Dynamics

@@ -18,7 +18,7 @@ from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
 from dynagate.robot.model import Robot
 from dynagate.robot.variable import ARMATURE, DAMPING, check_constant
 
-TAKERS = tuple(name for name, method in EXPLICIT_METHODS.items() if method.order == 1)
+SINGLE_STAGE_INTEGRATORS = tuple(name for name, method in EXPLICIT_METHODS.items() if method.order == 1)
 """Integrators whose step has a single acceleration, which implicit damping requires."""
 
 
@@ -33,10 +33,10 @@ def check_damping(implicit: object, integrator: str, dt: object) -> None:
     check_flags(implicit_damping=implicit)
     if not implicit:
         return
-    if integrator not in TAKERS:
+    if integrator not in SINGLE_STAGE_INTEGRATORS:
         raise ArgumentError(
-            f"implicit_damping=True with integrator '{integrator}'; expected {' or '.join(TAKERS)}, whose steps have "
-            "one acceleration"
+            f"implicit_damping=True with integrator '{integrator}'; expected {' or '.join(SINGLE_STAGE_INTEGRATORS)}, "
+            "whose steps have one acceleration"
         )
     if dt is None:
         raise ArgumentError("implicit_damping=True with a time step that is an input; expected a constant dt")

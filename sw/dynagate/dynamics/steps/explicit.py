@@ -1,9 +1,8 @@
 """Explicit integrators: one time step of a robot over any scalar.
 
 Configurations move on their Lie group: `advance` follows a velocity for unit time. Methods of order three and more
-correct
-the rates of spherical and floating joints accordingly; the correction is zero for all other joints. The two methods of
-order one keep the momentum of floating bodies (`steps.momentum`).
+correct the rates of spherical and floating joints accordingly; the correction is zero for all other joints. The two
+methods of order one keep the momentum of floating bodies (`steps.momentum`).
 
 Reference:
     Munthe-Kaas, "High order Runge-Kutta methods on manifolds", 1999.

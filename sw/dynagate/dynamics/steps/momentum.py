@@ -2,10 +2,9 @@
 
 The velocity of a floating joint is expressed in the rotating axes of its link. Forward dynamics therefore contains the
 term -ω × v, which exists only because the axes rotate. Euler's rule applied to this term makes a spinning body faster
-in
-each step. A step here has three parts instead. It adds the acceleration along the axes as they are before the
-step. It moves the link's center of mass along a straight line and rotates the link about it. It expresses the velocity
-in the axes after the step.
+in each step. A step here has three parts instead. It adds the acceleration along the axes as they are before the step.
+It moves the link's center of mass along a straight line and rotates the link about it. It expresses the velocity in the
+axes after the step.
 
 For a single body (a floating link on the base that carries no other link), the angular momentum I ω is rotated in the
 same way, so both momenta are exact to rounding. The rotation uses the angular velocity in the middle of the step,
@@ -20,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynagate.dynamics.configuration import advance
-from dynagate.dynamics.joint_motions import Free, motion_of
+from dynagate.dynamics.joint_motions import FloatingMotion, motion_of
 from dynagate.dynamics.spatial import Array, Scalar, array, cross, zeros
 from dynagate.robot import Robot
 from dynagate.robot.variable import COM, INERTIA, INERTIAL, PAYLOAD, check_constant
@@ -32,7 +31,7 @@ LARGEST_CONDITION = 1e12
 class _Floating(NamedTuple):
     """A floating joint, its part of q and q̇, and its body."""
 
-    motion: Free
+    motion: FloatingMotion
     in_q: slice
     """Slice of the joint in q."""
     in_v: slice
@@ -55,7 +54,7 @@ def _floating(robot: Robot) -> Iterator[_Floating]:
     carrying = {link.parent for link in robot.links}
     for index, (link, in_q, in_v) in enumerate(robot.slices()):
         motion = motion_of(link.joint.type)
-        if not isinstance(motion, Free):
+        if not isinstance(motion, FloatingMotion):
             continue
         alone = link.parent < 0 and index not in carrying
         if alone:
@@ -114,7 +113,7 @@ def displaced(robot: Robot, q: Array, displacement: Array) -> Array:
         own, step = q[joint.in_q], displacement[joint.in_v]
         line = step[:3]
         if joint.center.any():
-            turned = joint.motion.carried(step, joint.center)
+            turned = joint.motion.rotated(step, joint.center)
             line = line + cross(step[3:], joint.center) + joint.center - turned
         moved[joint.in_q.start : joint.in_q.start + 3] = own[:3] + joint.motion.rotation(own) @ line
     return moved
@@ -138,8 +137,8 @@ def along_new_axes(robot: Robot, qd: Array, velocity: Array, displacement: Array
         if joint.inertia is not None:
             assert joint.inverse is not None
             whole = rate + joint.gyration(qd[joint.in_v][3:]) * (dt * 0.5)
-            rate = joint.inverse @ joint.motion.carried_back(step, joint.inertia @ whole)
+            rate = joint.inverse @ joint.motion.rotated_back(step, joint.inertia @ whole)
             after[joint.in_v.start + 3 : joint.in_v.stop] = rate
-        linear = joint.motion.carried_back(step, linear) - cross(rate, joint.center)
+        linear = joint.motion.rotated_back(step, linear) - cross(rate, joint.center)
         after[joint.in_v.start : joint.in_v.start + 3] = linear
     return after

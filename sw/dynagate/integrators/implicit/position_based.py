@@ -336,7 +336,7 @@ def _weighted(inertia: Inertia, turn: Array, shift: Array) -> tuple[Array, Array
 def _places(model: PositionBasedModel, poses: Places) -> list[Array]:
     """Return the contact points in the base frame."""
     points = model.contact.points if model.contact else ()
-    turns = model.tree.turns
+    turns = model.tree.to_file_axes
     return [
         poses[i][1] + poses[i][0] @ (turns[i].T @ array(list(point.position)))
         for i, point in zip(model.links, points, strict=True)

@@ -107,8 +107,7 @@ def draw(
             that are not finite are left out.
         file: The file to write, whose name ends in .svg, .gif, .png or .html. None for a picture that a notebook shows.
         dt: Time between steps, s.
-        theme: "light", "dark", or "auto", which follows the reader's browser in .svg and .html, and is light
-            elsewhere.
+        theme: "light", "dark", or "auto", which follows the reader's browser in .svg and .html, and is light elsewhere.
         targets: Points to mark, (3,), (targets, 3) or (steps, targets, 3), in m in the base frame.
         forces: Forces to draw as arrows, by the link or frame that they act on: (3,) or (steps, 3), in N in the base
             frame. The largest has an arrow of half the robot's size.
