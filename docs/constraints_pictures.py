@@ -1,4 +1,4 @@
-"""Draws contact.svg and loop.svg of docs/constraints.md: `python docs/constraints_pictures.py` writes them anew."""
+"""Draw contact.svg and loop.svg for docs/constraints.md: `python docs/constraints_pictures.py` rewrites them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NEWTONS = 0.16  # pixels a newton
 
 
 def places(robot: Robot, q: np.ndarray, frames: Sequence[str]) -> list[np.ndarray]:
-    """Where frames are, (3,) in m each."""
+    """Return the position (3,) of each frame, m."""
     return [evaluate(trace(robot, f"frame_pose_{name}"), {"q": q[None]})["frame_position"][0] for name in frames]
 
 
 def contact() -> str:
-    """HyQ from its left side, on four feet and on two, with the forces of its feet."""
+    """Draw HyQ from its left side, on four feet and on two, with the contact forces."""
     hyq = robots.load("hyq", floating_base=True)
     for foot in FEET:
         hyq = hyq.with_contact(foot)
@@ -55,7 +55,7 @@ def contact() -> str:
 
 
 def four_bar() -> Robot:
-    """Crank and rocker from the wall, and a coupler."""
+    """Return a crank and a rocker on the base, and a coupler, as a tree."""
     inertia = ((0.01, 0.0, 0.0), (0.0, 0.02, 0.0), (0.0, 0.0, 0.02))
 
     def link(name: str, parent: int, at: float, mass: float) -> Link:
@@ -67,7 +67,7 @@ def four_bar() -> Robot:
 
 
 def loop() -> str:
-    """A four-bar as a tree that is open, and closed by a loop."""
+    """Draw a four-bar linkage as an open tree, and closed by a loop."""
     robot = four_bar()
     canvas = Canvas(640, 300, "A four-bar: the tree of its file, and the loop that closes it")
     crank = -0.9

@@ -1,6 +1,7 @@
-"""The reference from the docstrings, read without importing the package.
+"""Reference pages generated from docstrings, which are parsed without importing the package.
 
-A line `::: dynagate.name` of a page becomes the signature and docstring of that name, and those of its members."""
+A line `::: dynagate.name` on a page is replaced by the signature and docstring of that name and of its members.
+"""
 
 from __future__ import annotations
 
@@ -11,34 +12,35 @@ from pathlib import Path
 import griffe
 
 ENTRY = re.compile(r'^((?:[a-z]\w*, )*[a-z]\w*)( \((?:"|function )[^)]*\))?: ', flags=re.M)
-"""`form, frame: `, `threads ("cpu"): ` or `steps (function "rollout"): ` at the start of a line."""
+"""Pattern of an entry at the start of a line: `form, frame: `, `threads ("cpu"): ` or `steps (function "rollout"): `.
+"""
 
 RAISES = re.compile(r"^(Raises (?:\w+|as)\b)", flags=re.M)
 SECTION = re.compile(
     r"^(Args|Attributes|Returns|Raises|Reference|Examples?):\n((?:[ ]{4}.*(?:\n|\Z)|[ ]*\n)+)", flags=re.M
 )
 LISTED = re.compile(r"^(\**\w[\w.]*(?:, \**\w[\w.]*)*): ", flags=re.M)
-"""`form, frame: ` at the start of a line of a section."""
+"""Pattern of an entry in a section: `form, frame: ` at the start of a line."""
 
 TITLES = {"Args": "Arguments"}
 PLACE = re.compile(r"^::: ([\w.]+)$", flags=re.M)
 
 
 class Reference:
-    """The package's docstrings. folder: the source root."""
+    """The docstrings of the package in a source folder."""
 
     def __init__(self, folder: Path) -> None:
         self._package = griffe.load("dynagate", search_paths=[folder], resolve_aliases=True)
 
     def filled(self, markdown: str) -> str:
-        """A page with what its lines `::: name` stand for. Raises KeyError: there is no such name."""
+        """Return a page with each line `::: name` replaced. Raise KeyError if there is no such name."""
         return PLACE.sub(lambda match: self._entry(match[1]), markdown)
 
     def _entry(self, name: str) -> str:
         thing = self._package[name.removeprefix("dynagate.")]
         thing = thing.final_target if thing.is_alias else thing
         own = thing.members.get(thing.name)
-        if thing.is_module and own is not None and not own.is_alias:  # a function hides the module of its name
+        if thing.is_module and own is not None and not own.is_alias:  # a function hides the module with the same name
             thing = own
         if not thing.is_module:
             return _directive(name, thing)
@@ -52,12 +54,12 @@ class Reference:
 
 
 def _shown(name: str, thing: griffe.Object | griffe.Alias) -> bool:
-    """Whether a member is public, of this place and has a docstring."""
+    """Return whether a member is public, defined here, and has a docstring."""
     return (name == "__call__" or not name.startswith("_")) and not thing.is_alias and thing.has_docstring
 
 
 def _members(kind: griffe.Object | griffe.Alias) -> dict[str, griffe.Object | griffe.Alias]:
-    """Members of a class, and of the bases that a robot's class is made of."""
+    """Return the members of a class, and of the base classes of `Robot`."""
     bases = [base for base in kind.mro() if base.path.startswith("dynagate.robot.")]
     return {key: member for base in (*reversed(bases), kind) for key, member in base.members.items()}
 
@@ -67,7 +69,7 @@ def _text(thing: griffe.Object | griffe.Alias) -> str:
 
 
 def _directive(name: str, thing: griffe.Object | griffe.Alias, fence: int = 7) -> str:
-    """A thing and its members, as MyST has Sphinx's directives for Python."""
+    """Return a name and its members as Sphinx directives for Python in MyST."""
     options, parts = [], [as_markdown(_text(thing))]
     if thing.is_class:
         kind, signature = "class", name + _parameters(thing.members.get("__init__"))
@@ -89,18 +91,18 @@ def _directive(name: str, thing: griffe.Object | griffe.Alias, fence: int = 7) -
 
 
 def _parameters(function: griffe.Object | griffe.Alias | None) -> str:
-    """As they are written in a signature, without the object itself; what it returns too."""
+    """Return the parameters as in a signature, without self, and the return type."""
     if not isinstance(function, griffe.Function):
         return ""
     for parameter in function.parameters:
         if isinstance(parameter.default, griffe.ExprCall) and str(parameter.default.function) == "option":
-            parameter.default = parameter.default.arguments[1]  # of the help of an option, its default value
+            parameter.default = parameter.default.arguments[1]  # option(help, default): show only the default
     text = function.signature(name="f", return_type=function.name != "__init__")
     return re.sub(r"^f\((?:(?:self|cls)(?:, )?)?(?:/, )?", "(", text)
 
 
 def as_markdown(text: str) -> str:
-    """Paragraphs of a docstring, sections such as "Args:" as lists, and examples as code."""
+    """Return a docstring as Markdown: paragraphs, sections such as "Args:" as lists, and examples as code."""
     parts, end = [], 0
     for section in SECTION.finditer(text):
         parts += [
@@ -112,7 +114,7 @@ def as_markdown(text: str) -> str:
 
 
 def _section(title: str, body: str) -> str:
-    """A section of Google's layout: entries are a list, an example is code, and a result is a paragraph."""
+    """Return a section in Google's layout: entries as a list, an example as code, and a result as a paragraph."""
     head = f"**{TITLES.get(title, title)}**"
     if title.startswith("Example"):
         return f"{head}\n\n```pycon\n{body}\n```"
@@ -126,13 +128,13 @@ def _names(text: str) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    """Paragraphs, those of arguments as lists and those of errors by themselves."""
+    """Return paragraphs, with those of arguments as lists and those of errors separate."""
     paragraphs = re.split(r"\n\s*\n", text.strip("\n"))
     return "\n\n".join(part if part[:4].isspace() else _paragraph(part) for part in paragraphs)
 
 
 def _paragraph(text: str) -> str:
-    """Lines of an entry stay with it; what follows "Raises" is no part of the last entry."""
+    """Return one paragraph. Lines of an entry stay together, and text after "Raises" starts a new paragraph."""
     text = RAISES.sub(r"\n\1", text)
     blocks = []
     for block in text.split("\n\n"):

@@ -32,7 +32,7 @@ def panda() -> tuple[Robot, Path, Path]:
     share = Path(str(files("cmeel"))).parent / "cmeel.prefix" / "share"
     path = share / "example-robot-data" / "robots" / "panda_description" / "urdf" / "panda.urdf"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of damping that the file has in units of its own
+        warnings.simplefilter("ignore")  # the file's damping has other units
         return Robot.from_urdf(path), path, share
 
 

@@ -1,7 +1,7 @@
 """Draw the pictures of pages and examples from the values that their own code computes.
 
-`python docs/draw_pictures.py` writes all of them anew. With paths of pages it writes the pictures of these pages only.
-The tests run the same code and compare its pictures with the files.
+`python docs/draw_pictures.py` rewrites all pictures, or only those of the pages that are passed as arguments. Tests run
+the same code and compare the pictures with the files.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from PIL import Image, ImageDraw
 
 DOCS = Path(__file__).resolve().parent
 TOLERANCE = 2.0
-"""Pixels by which a picture may differ on another processor, whose last digits are others."""
+"""Difference in pixels that another processor may cause by other last digits."""
 
 DIFFERENT = 0.01
-"""Part of a motion's picture that may differ."""
+"""Fraction of a motion's pixels that may differ."""
 
 EXAMPLE = "../examples/"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -61,19 +61,19 @@ def schedule(space: Space) -> str:
 
 
 def solution(space: Space) -> str:
-    """The motion that Newton's method ends with."""
+    """Draw the motion at which Newton's method ends."""
     held = space["jnp"].repeat(space["solution"].reshape(5, -1), 10, axis=0)
     run = space["run"](space["q"], space["qd"], space["hold"] + space["inertia"] * held)
     return motion(space["arm"], run.q, 0.01)
 
 
 def joints(_: Space) -> str:
-    """As `dynagate view` shows them."""
+    """Draw the joints as `dynagate view` shows them."""
     return motion("two_joint_arm", sweep("two_joint_arm"), 0.02)
 
 
 def slide(space: Space) -> str:
-    """Draw the box that slides."""
+    """Draw the sliding box."""
     return draw(space["box"], space["motion"].q[::32], dt=0.032, shapes=Shapes(space["file"])).data.decode()
 
 
@@ -127,7 +127,9 @@ PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
         lambda space: motion("iiwa14", space["unseen"][0][:100:4], 0.4),
     ),
 }
-"""Picture in docs/pictures -> the page or example that computes it, and how it is drawn from the names there."""
+"""Picture in docs/pictures -> the page or example that computes it, and a function that draws it from the page's
+variables.
+"""
 
 
 def computed(page: Path) -> Space:
@@ -174,7 +176,7 @@ def painted(picture: str, frame: int) -> Any:
 
 
 def differs(picture: str, kept: str) -> str:
-    """Say where a picture differs from the kept one; "" if it does not. Motions are compared as pixels."""
+    """Return how a picture differs from the stored one, or "". Motions are compared as pixels."""
     if 'mask="url(#f)"' in kept:
         if (frames := picture.count("<g")) != kept.count("<g"):
             return f"it has {frames} frames"

@@ -1,7 +1,7 @@
-"""Draw the plots of the pages into docs/pictures: `python docs/draw_plots.py --date 2026-11-26`.
+"""Draw the plots of pages into docs/pictures: `python docs/draw_plots.py --date 2026-11-26`.
 
-They are computed here: plans of designs, errors of integers, and rollouts of the two-joint arm. The same date gives the
-same bytes. Bars of speed come from docs/figures.py.
+The data are computed here: plans of designs, errors of integers, and rollouts of the two-joint arm. The same date gives
+the same bytes. docs/figures.py draws the bars of speed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def lines(
     log: tuple[bool, bool] = (False, False),
     marks: bool = True,
 ) -> str:
-    """Return an SVG of lines. log: whether x and y have logarithmic axes."""
+    """Return a line chart as SVG. `log` sets whether x and y have logarithmic axes."""
     canvas = Canvas(WIDTH, HEIGHT, title)
     canvas.text(12, 24, title, bold=True, size=15)
     points = [point for line in series.values() for point in line]
@@ -91,7 +91,7 @@ def lines(
 
 
 def word_lengths(date: str) -> str:
-    """Error of the arm's forward dynamics in integers, over the length of all words."""
+    """Plot the error of the arm's forward dynamics in integers over a common word length."""
     from dynagate.fixedpoint.assign import Policy, assign
     from dynagate.fixedpoint.models.evaluate import evaluate as in_integers
 
@@ -115,7 +115,7 @@ def word_lengths(date: str) -> str:
 
 
 def intervals(date: str) -> str:
-    """DSP blocks and latency of the arm's gradient over the initiation interval, from plans."""
+    """Plot DSP blocks and latency of the arm's gradient over the initiation interval, from plans."""
     robot = robots.load("two_joint_arm")
     blocks, latency = [], []
     import tempfile
@@ -137,7 +137,7 @@ def intervals(date: str) -> str:
 
 
 def energy(date: str) -> str:
-    """Energy of the arm that swings without friction, by integrator, with the same steps."""
+    """Plot the energy of a swinging arm without friction for each integrator with the same step."""
     robot = robots.load("two_joint_arm")
     graph = trace(robot, ["kinetic_energy", "potential_energy"])
     steps, dt = 1000, 0.01
@@ -153,7 +153,7 @@ def energy(date: str) -> str:
 
 
 def axi(date: str) -> str:
-    """Two samples of a design with four beats in and two out, on AXI4-Stream."""
+    """Draw two samples on AXI4-Stream, with four beats in and two beats out."""
     title = "AXI4-Stream: a word moves in a cycle in which VALID and READY are high"
     canvas = Canvas(760, 300, title)
     canvas.text(12, 24, title, bold=True, size=14)
@@ -197,7 +197,7 @@ def axi(date: str) -> str:
 
 
 def zynq(date: str) -> str:
-    """The parts of a design on a Zynq board."""
+    """Draw the parts of a design on a Zynq board."""
     title = "A design on a Zynq board"
     canvas = Canvas(760, 320, title)
     canvas.text(12, 26, title, bold=True, size=15)
@@ -231,7 +231,7 @@ def zynq(date: str) -> str:
 
 
 def slot(date: str) -> str:
-    """One slot of the pipeline: the same unit serves four operations, one in each cycle of the interval."""
+    """Draw one slot of the pipeline: a unit serves four operations, one in each cycle of the interval."""
     title = "One multiplier in a pipeline with an initiation interval of 4"
     canvas = Canvas(760, 260, title)
     canvas.text(12, 24, title, bold=True, size=15)

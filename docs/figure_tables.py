@@ -1,4 +1,4 @@
-"""Tables of pages that are made from docs/figures.json; `docs/figures.py` writes them between their two comments."""
+"""Tables on pages that are generated from docs/figures.json. `docs/figures.py` writes them between two comments."""
 
 from __future__ import annotations
 

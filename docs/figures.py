@@ -25,7 +25,7 @@ PICTURE = DOCS / "pictures" / "speed.svg"
 MARK = re.compile(r"<!--= (?!table )(?P<name>[^<>]*?) (?P<form>[\w:.]+) -->(?P<text>.*?)<!--=-->", re.DOTALL)
 TABLE = re.compile(r"<!--= table (?P<name>\w+) -->\n.*?<!--=-->", re.DOTALL)
 SEPARATOR = " / "
-"""Between the keys of a figure's path. Keys have slashes without spaces."""
+"""Separator between the keys of a figure's path. Keys contain slashes without spaces."""
 
 DESIGNS: dict[str, dict[str, Any]] = {
     "iiwa14 gradient, 24 bits, II 8": {"robot": "iiwa14", "function": "forward_dynamics_gradient", "ii": 8},
@@ -36,7 +36,7 @@ DESIGNS: dict[str, dict[str, Any]] = {
         "error": 1e-3,
     },
 }
-"""Designs whose exact figures pages name, by the name that pages use."""
+"""Designs whose exact figures pages quote, by the name that pages use."""
 
 
 def figures() -> dict[str, Any]:
@@ -76,10 +76,10 @@ def _short(value: float) -> str:
 
 
 def filled(text: str, kept: Mapping[str, Any]) -> str:
-    """Return a page with every marked number and table replaced by those of the file.
+    """Return a page with every marked number and table replaced by the values of the file.
 
     Raises:
-        KeyError: A mark names no figure.
+        KeyError: A mark refers to a figure that does not exist.
     """
 
     def fill(mark: re.Match[str]) -> str:
@@ -123,7 +123,7 @@ def figures_of(built: Any) -> dict[str, Any]:
 
 
 def speed_picture() -> str:
-    """Return the picture of speed as the file of figures has it."""
+    """Return the bar chart of speed, drawn from the file of figures."""
     return str(runpy.run_path(str(DOCS / "speed.py"))["drawn"](figures()))
 
 

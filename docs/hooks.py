@@ -1,7 +1,7 @@
-"""The site's pages as Sphinx reads them: those of docs/, the README as the home page, and files that pages link to.
+"""Pages of the site in Sphinx's source folder: docs/, the README as home page, and files that pages link to.
 
-Sphinx calls `lay_out` by conf.py. What is written is Markdown of MyST; pages of the repository stay plain Markdown,
-which GitHub shows too."""
+conf.py calls `lay_out`. The output is MyST Markdown. Pages in the repository stay plain Markdown, which GitHub renders.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 NAV = DOCS / "nav.yml"
 LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])|(?<=\bsrc=\")[^\":]+(?=\")|(?<=\bsrcset=\")[^\":]+(?=\")")
-"""The file that a link of Markdown leads to, neither an address nor an anchor alone."""
+"""Pattern of a file in a Markdown link, which excludes web addresses and pure anchors."""
 
 LANGUAGES = {".py": "python", ".c": "c", ".toml": "toml"}
 KEPT = {".md", ".svg", ".png", ".gif"}
-"""Files of docs/ that are pages or pictures in them."""
+"""Suffixes of pages in docs/ and of pictures on them."""
 
 
 def lay_out(folder: Path) -> None:
-    """Writes all pages into a folder, and takes away what is of no page there. Files that stay the same are left alone,
-    so that Sphinx reads what changed only. Raises ValueError: the pages of docs/ and those of nav.yml differ."""
+    """Write all pages into a folder, and delete files that belong to no page.
+
+    Unchanged files are not rewritten, so Sphinx reads only changed ones. Raise ValueError if docs/ and nav.yml list
+    different pages.
+    """
     files = {path.relative_to(DOCS).as_posix(): path for path in DOCS.rglob("*") if path.suffix in KEPT}
     pages = sorted(name for name in files if name.endswith(".md"))
     check_nav(pages)
@@ -58,7 +61,7 @@ def nav() -> list[Any]:
 
 
 def entries(tree: Any) -> Iterator[tuple[str | None, str]]:
-    """Titles and pages of a part of `nav`, those of its parts too."""
+    """Yield the titles and pages in a part of the navigation, recursively."""
     for entry in tree:
         for title, value in entry.items() if isinstance(entry, dict) else [(None, entry)]:
             if isinstance(value, str):
@@ -78,14 +81,14 @@ def check_nav(pages: list[str]) -> None:
 
 
 def toctrees() -> Iterator[str]:
-    """The site's navigation, as lists of contents that the home page does not show."""
+    """Yield the site's navigation as tables of contents that the home page hides."""
     for section in nav():
         for caption, tree in section.items():
             yield from _toctrees(caption, tree)
 
 
 def _toctrees(caption: str, tree: list[Any]) -> Iterator[str]:
-    """A list for each part; one within a part is a list of its own, after it."""
+    """Yield a table of contents for each part; a nested part is a separate table after it."""
     lines, within = [], []
     for entry in tree:
         for title, value in entry.items() if isinstance(entry, dict) else [(None, entry)]:
@@ -99,7 +102,7 @@ def _toctrees(caption: str, tree: list[Any]) -> Iterator[str]:
 
 
 def targets(page: str) -> list[str]:
-    """Files of the repository that a page links to, by their paths in it."""
+    """Return the paths of repository files that a page links to."""
     return [resolved(page, link) for link in LINK.findall((ROOT / page).read_text())]
 
 
@@ -118,7 +121,7 @@ def resolved(page: str, link: str) -> str:
 
 
 def uri(path: str) -> str:
-    """Where a file of the repository is among the site's pages."""
+    """Return the path of a repository file among the site's pages."""
     if path == "README.md":
         return "index.md"
     if path.startswith("docs/") and Path(path).suffix in KEPT:
@@ -127,11 +130,11 @@ def uri(path: str) -> str:
 
 
 def relinked(page: str, here: str) -> str:
-    """The text of a page of the repository, its links relative to the place `here` among the site's pages."""
+    """Return the text of a repository page with links relative to the location `here` on the site."""
 
     def moved(match: re.Match[str]) -> str:
         path = resolved(page, match[0])
-        # what is not there stays as it is, for Sphinx to name
+        # a link to a missing file stays, so that Sphinx reports it
         return posixpath.relpath(uri(path), posixpath.dirname(here)) if (ROOT / path).is_file() else match[0]
 
     return outside_code((ROOT / page).read_text(), lambda text: LINK.sub(moved, text))
@@ -143,7 +146,7 @@ def outside_code(markdown: str, change: Callable[[str], str]) -> str:
 
 
 def source(path: str) -> str:
-    """A page that shows a file."""
+    """Return a page that shows a file."""
     if path.endswith(".md"):
         return relinked(path, uri(path))
     text = (ROOT / path).read_text()

@@ -1,4 +1,4 @@
-"""Draw the bars of the README's picture of speed from docs/figures.json. `python docs/figures.py` writes the file."""
+"""Draw the README's bar chart of speed from docs/figures.json. `python docs/figures.py` writes the file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 CPU, CARD = "iiwa14-intel-xeon-avx512f", "iiwa14-nvidia-h100"
 CARD_PEER = f"{CARD}-grid"
-"""Run of GRiD, which was measured on another day, on a card of the same kind."""
+"""Run of GRiD, which was measured on another day on the same kind of card."""
 
 GRADIENT = "forward_dynamics_gradient"
 CARD_BATCH = 65536

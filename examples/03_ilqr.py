@@ -8,17 +8,17 @@ import dynagate as dg
 import numpy as np
 from dynagate.control import Cost
 
-KNOTS, DT = 60, 0.02  # torques, and seconds of each
+KNOTS, DT = 60, 0.02  # number of torques, and seconds per torque
 robot = dg.robots.load("two_joint_arm")
 cost = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=200.0)
-solver = dg.ilqr(robot, knots=KNOTS, dt=DT, cost=cost, bounds=True)  # of the file's effort limits
+solver = dg.ilqr(robot, knots=KNOTS, dt=DT, cost=cost, bounds=True)  # bounds are the file's effort limits
 
 start, goal = np.array([0.0, 0.0]), np.array([0.8, 0.5])  # rad
 plan = solver(start, np.zeros(2), goal=goal)
 print(f"cost {plan.costs[0]:.1f} -> {plan.cost:.2f} in {plan.iterations} iterations, converged: {plan.converged}")
 print(f"the motion ends {1e3 * np.abs(plan.q[-1] - goal).max():.1f} mrad from the goal")
 
-pushed = start + 0.01  # rad, not where the plan begins
+pushed = start + 0.01  # rad, beside the start of the plan
 free = dg.Rollout(robot, steps=KNOTS, dt=DT)
 closed = dg.Rollout(robot, steps=KNOTS, dt=DT, feedback=True)
 apart = [

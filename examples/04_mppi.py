@@ -22,7 +22,7 @@ for _ in range(75):  # 1.5 s
     plan = controller(q, qd, guess, goal=goal, hold=hold)
     after = plant(q, qd, plan.tau[:1])
     q, qd = after.q[-1], after.qd[-1]
-    guess = np.concatenate([plan.tau[1:], plan.tau[-1:]])  # the last plan, a knot later
+    guess = np.concatenate([plan.tau[1:], plan.tau[-1:]])  # the last plan, shifted by one knot
     path.append(q)
 
 print(f"the arm went from {np.abs(path[0] - goal).max():.3f} to {np.abs(q - goal).max():.3f} rad from the goal")

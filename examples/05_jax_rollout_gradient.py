@@ -12,7 +12,7 @@ from jax.scipy.optimize import minimize
 
 jax.config.update("jax_enable_x64", True)
 robot = dg.robots.load("two_joint_arm")
-simulate = rollout(robot, 50, 0.01)  # steps, and seconds of each
+simulate = rollout(robot, 50, 0.01)  # number of steps, and seconds per step
 start, goal = jnp.array([0.2, -0.4]), jnp.array([0.6, 0.3])  # rad
 hold = jnp.asarray(dg.compile(robot, "gravity_torque")(start).gravity_torque)
 

@@ -32,6 +32,6 @@ circle = np.tile(np.diag([-1.0, 1.0, -1.0, 1.0]), (80, 1, 1))
 circle[:, :3, 3] = np.stack([0.6 + 0.12 * np.cos(angle), 0.12 * np.sin(angle), np.full(80, 0.3)], axis=1)
 path = [solver([0.0, 0.6, 0.0, -1.4, 0.0, 1.1, 0.0], link_7=circle[0]).q]
 for pose in circle[1:]:
-    path.append(solver(path[-1], link_7=pose).q)  # each starts where the last one ended
+    path.append(solver(path[-1], link_7=pose).q)  # each search starts at the previous solution
 path = np.array(path)
 print(f"along the circle {np.abs(np.diff(path, axis=0)).max():.3f} rad is the largest step of a joint")

@@ -27,7 +27,7 @@ URDF = """<robot name="cart_pole"><link name="rail"/>
   <link name="tip"/><joint name="end" type="fixed"><parent link="pole"/><child link="tip"/><origin xyz="0 0 1"/></joint>
 </robot>"""
 KNOTS, DT, CALLS, UNITS, WORD = 25, 0.04, 50, 4, 27
-GUESS = np.array([3.0, 0.0])  # N, of every knot of the first plan
+GUESS = np.array([3.0, 0.0])  # N, initial force of every knot in the first plan
 
 
 def away(knot) -> list:
@@ -49,6 +49,7 @@ def swing(robot: Robot, plan) -> tuple[np.ndarray, np.ndarray, list]:
 
 
 def main() -> None:
+    """Run the example from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("sim", "fixed", "cpu"), default="sim")
     parser.add_argument("--folder", type=Path, default=Path("build/cartpole"))

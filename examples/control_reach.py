@@ -1,9 +1,9 @@
-"""iiwa14's hand follows a target that moves: iLQR in a closed loop, from a URDF file to torques.
+"""iiwa14's hand follows a moving target: iLQR in a closed loop, from a URDF file to torques.
 
     python examples/control_reach.py [--robot iiwa14] [--seconds 1.5] [--folder build/control_reach]
 
-Every 20 ms the solver plans half a second ahead, from its last plan shifted by a knot. The plant steps ten times as
-often, with torques that are disturbed. It writes motion.gif and cost.json.
+Every 20 ms the solver plans half a second ahead, starting from its last plan shifted by one knot. The simulated robot
+takes steps of 2 ms with disturbed torques. The example writes motion.gif and cost.json.
 """
 
 import argparse
@@ -18,11 +18,11 @@ from dynagate.control import Cost
 
 START = np.array([0.0, 0.3, 0.0, -1.2, 0.0, 0.8, 0.0])
 KNOTS, DT, INNER = 25, 0.02, 10
-NOISE = 1.0  # N m: standard deviation of what disturbs each torque
+NOISE = 1.0  # N m: standard deviation of the disturbance of each torque
 
 
 class Controller:
-    """robot: with a frame `hand`."""
+    """An iLQR controller for a robot with a frame named `hand`."""
 
     def __init__(self, robot: Robot) -> None:
         cost = Cost.quadratic(qd=0.1, tau=1e-4, frame="hand", place=400.0, final=1.0)
@@ -31,7 +31,7 @@ class Controller:
         self.plan = None
 
     def torque(self, q: np.ndarray, qd: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """(nv,) of the next 20 ms."""
+        """Return the torques (nv,) for the next 20 ms."""
         still = {"q": q[None], "qd": np.zeros((1, len(qd))), "qdd": np.zeros((1, len(qd)))}
         hold = evaluate(self.inverse, still)["tau"][0]
         warm = None if self.plan is None else self.plan.shifted()
@@ -40,7 +40,7 @@ class Controller:
 
 
 def followed(robot: Robot, start: np.ndarray, seconds: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Joint angles (steps + 1, n), the hand's distance from its target, m, and the seconds of each plan."""
+    """Return joint angles (steps + 1, n), the hand's distance from its target, m, and the seconds of each plan."""
     controller, random = Controller(robot), np.random.default_rng(0)
     plant = Rollout(robot, steps=INNER, dt=DT / INNER)
     hand = trace(robot, "frame_pose_hand", outputs=["frame_position"])

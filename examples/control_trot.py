@@ -1,9 +1,10 @@
-"""HyQ trots: iLQR plans torques over contacts that hold by phase, from a URDF file to a motion.
+"""HyQ trots: iLQR plans torques over a given schedule of contacts, from a URDF file to a motion.
 
     python examples/control_trot.py [--folder build/trot]
 
-A diagonal of feet stands while the other one swings, and all four stand in between. The cost asks for bent legs and a
-trunk that moves on. It writes motion.gif and cost.json. The first run compiles the solver, which takes a minute.
+One diagonal pair of feet stands while the other swings, with all four feet on the ground in between. The cost rewards
+bent legs and a moving trunk. The example writes motion.gif and cost.json. The first run compiles the solver, which
+takes a minute.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from dynagate.control import Cost
 
 FEET = ("lf_foot", "rf_foot", "lh_foot", "rh_foot")
 DT, STRIDE, STAND = 0.01, 15, 5
-PHASES = [(0, 3), (1, 2), (0, 3), (1, 2)]  # the diagonals that stand
+PHASES = [(0, 3), (1, 2), (0, 3), (1, 2)]  # pairs of feet on the ground
 KNOTS = len(PHASES) * (STRIDE + STAND) + STAND
 SPEED = 0.25  # m/s
 BEND = np.array([[0.0, 0.6, -1.2]] * 2 + [[0.0, -0.6, 1.2]] * 2)  # rad: hip sideways, hip and knee of each leg
@@ -26,7 +27,9 @@ LIFT = np.array([[0.0, 0.3, -0.6]] * 2 + [[0.0, -0.3, 0.6]] * 2)
 
 
 def trotting() -> tuple[Robot, np.ndarray, np.ndarray]:
-    """HyQ on its feet; which of them hold in each knot (knots, 4); and where it should be (knots + 1, nq)."""
+    """Return HyQ with contacts at its feet, the active contacts (knots, 4), and the target configurations (knots + 1,
+    nq).
+    """
     robot = robots.load("hyq", floating_base=True)
     for foot in FEET:
         robot = robot.with_contact(foot, damping=20.0)
@@ -43,7 +46,7 @@ def trotting() -> tuple[Robot, np.ndarray, np.ndarray]:
 
 
 def standing(robot: Robot, active: np.ndarray, goal: np.ndarray) -> np.ndarray:
-    """Torques (knots, nv) that hold it still where it should be, on the feet that stand."""
+    """Return torques (knots, nv) that hold the robot still at the targets, on the feet that stand."""
     still = np.zeros((KNOTS, robot.nv))
     inverse = trace(robot, "constrained_inverse_dynamics", outputs=["tau"])
     torques = evaluate(inverse, {"q": goal[:-1], "qd": still, "qdd": still, "active": active})["tau"]

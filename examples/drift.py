@@ -1,9 +1,9 @@
-"""How far a rollout in fixed point drifts from float64: the shortest words that keep 200 steps of 5 ms within 1e-3.
+"""Drift of a fixed-point rollout from float64: the shortest word length that keeps 200 steps of 5 ms within 1e-3.
 
     python examples/drift.py [--robot two_joint_arm] [--trajectories 200] [--folder build/drift]
 
-The trajectories are sinusoids within the robot's region, open loop: nothing pulls a trajectory back. It writes
-drift.png.
+Trajectories are sinusoids within the robot's operating region, in open loop: nothing corrects the drift. The example
+writes drift.png.
 """
 
 import argparse

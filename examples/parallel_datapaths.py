@@ -1,10 +1,11 @@
-"""Datapaths of forward dynamics by each algorithm, for random chains: word length, latency and multipliers, as a table.
+"""Datapaths of forward dynamics for random chains with each algorithm: word length, latency and multipliers, as a
+table.
 
     python examples/parallel_datapaths.py --links 2 4 8
     python examples/parallel_datapaths.py --links 4 8 16 32 --word 24
 
-Plans without writing Verilog. 16 links take a quarter of an hour. With a word nothing is scheduled: the latency is the
-least that any number of units reaches, and 32 links take minutes. Needs the extra `hw`.
+The example plans datapaths without writing Verilog. 16 links take a quarter of an hour. With --word nothing is
+scheduled: the latency is a lower bound for any number of units, and 32 links take minutes. It needs the extra `hw`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ STATES = 1024
 
 
 def word_length(graph: Graph, region: Region, error: float) -> tuple[int, float]:
-    """The shortest word of all nodes with which 99.9 % of the states err by less, and that error; the longest word
-    if none does."""
+    """Return the shortest common word length at which 99.9 % of states have a smaller error, and that error.
+
+    If no word length suffices, the result is the longest one.
+    """
     low, high = SHORTEST, LARGEST_WORD
     reached = measure(graph, region, "word", high, STATES).error
     if reached > error:
@@ -57,7 +60,7 @@ def row(links: int, form: str, interval: int, error: float) -> str:
 
 
 def bounds(links: int, form: str, interval: int, word: int) -> str:
-    """A row without a schedule: the least latency, and the units that the interval takes."""
+    """Return a row without a schedule: the smallest possible latency, and the units that the interval needs."""
     robot = random_chain(links, SEED)
     graph = trace(robot, "forward_dynamics", form=form)
     formatted = assign(graph, Region.of(robot), Policy(word=word))

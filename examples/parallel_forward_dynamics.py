@@ -1,22 +1,22 @@
-"""Measure forward dynamics of serial chains over the number of links and of groups: figures 2, 3a and 3b of
+"""Time of forward dynamics of serial chains over the number of links and of groups: figures 2, 3a and 3b of
 
     Yang, Wu & Pan, "A Novel GPU-based Parallel Implementation Scheme and Performance Analysis of Robot Forward Dynamics
     Algorithms", 2016,
 
-on one core of this machine, and the longest path of each algorithm, which decides on a machine with enough units. From
-a fresh clone:
+measured on one core of this machine, with the longest path of each algorithm, which bounds the time on a machine with
+enough units. From a fresh clone:
 
     make .venv/test.stamp && .venv/bin/python examples/parallel_forward_dynamics.py
 
-writes figure2.png, figure3a.png, figure3b.png and figures.json into build/parallel. --short takes seconds, to try the
-script. The comparison with Pinocchio's C++ compiles for minutes first; --no-peer leaves it out.
+This writes figure2.png, figure3a.png, figure3b.png and figures.json into build/parallel. --quick takes seconds, but its
+figures are rough. The comparison compiles Pinocchio's C++ first, which takes minutes; --no-peer omits it.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: JSIIA's dense solver, on one core as the others
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported: JSIIA's solver uses one core
 
 import argparse
 import json
@@ -40,14 +40,14 @@ LABELS = {
 }
 SEED = 1
 ENOUGH = 0.2
-"""Seconds that a point is measured for, or REPEATS calls."""
+"""Time in s for which a point is measured, unless REPEATS calls take less."""
 REPEATS = 1000
 PEER_RUNS = 3
 Times = dict[str, dict[int, float]]
 
 
 def seconds(algorithm: str, links: int, groups: int) -> float:
-    """Median processor time of a call on `groups` random states, seconds."""
+    """Return the median processor time of a call on `groups` random states, s."""
     dynamics = forward_dynamics(random_chain(links, SEED), algorithm)
     random = np.random.default_rng(SEED)
     state = [random.uniform(-1.0, 1.0, (groups, links)) for _ in range(3)]
@@ -61,8 +61,11 @@ def seconds(algorithm: str, links: int, groups: int) -> float:
 
 
 def errors(lengths: Sequence[int], states: int = 64) -> dict[str, Times]:
-    """Largest relative error of q̈ over random states and three chains, against articulated bodies in float64, by
-    precision, algorithm and number of links."""
+    """Return the largest relative error of q̈ over random states and three chains, by precision, algorithm and number
+    of links.
+
+    The reference is the articulated-body algorithm in float64.
+    """
     result: dict[str, Times] = {"float64": {}, "float32": {}}
     for dtype, times in result.items():
         for a in ALGORITHMS:
@@ -83,7 +86,7 @@ def error(algorithm: str, links: int, dtype: str, states: int, seed: int) -> flo
 
 
 def table(errors: dict[str, Times]) -> str:
-    """The errors as a table of Markdown."""
+    """Return the errors as a Markdown table."""
     columns = [(dtype, a) for dtype, times in errors.items() for a in times]
     lengths = list(errors["float32"]["aba"])
     rows = [[str(n), *(f"{errors[dtype][a][n]:.0e}" for dtype, a in columns)] for n in lengths]
@@ -92,7 +95,7 @@ def table(errors: dict[str, Times]) -> str:
 
 
 def longest_paths(lengths: Sequence[int]) -> Times:
-    """Operations on the longest path of the traced graph, by algorithm and number of links."""
+    """Return the number of operations on the longest path of the traced graph, by algorithm and number of links."""
     return {
         a: {n: trace(random_chain(n, SEED), "forward_dynamics", form=a).counts().depth for n in lengths}
         for a in ALGORITHMS
@@ -100,8 +103,11 @@ def longest_paths(lengths: Sequence[int]) -> Times:
 
 
 def pinocchio_times(lengths: Sequence[int]) -> dict[int, float] | str:
-    """Seconds per call of Pinocchio's `aba` in C++ on one core by number of links, or why there are none: the least of
-    PEER_RUNS medians, for it takes the clock on the wall and others may use the machine."""
+    """Return seconds per call of Pinocchio's `aba` in C++ on one core by number of links, or the reason why they are
+    missing.
+
+    The time is the smallest of PEER_RUNS medians, because it is wall-clock time on a shared machine.
+    """
     from dynagate.bench.peers import pinocchio
 
     times: dict[int, float] = {}
@@ -115,9 +121,9 @@ def pinocchio_times(lengths: Sequence[int]) -> dict[int, float] | str:
 
 
 def findings(single: Times, paths: Times, few: Times, many: Times) -> dict[str, bool]:
-    """What the paper concludes from its figures, and whether our numbers say so too."""
+    """Return the paper's conclusions from its figures, and whether our numbers confirm each."""
     lengths, path_lengths = sorted(single["cfa"]), sorted(paths["cfa"])
-    short = lengths[len(lengths) // 3]  # a call on fewer links takes the time of Python
+    short = lengths[len(lengths) // 3]  # with fewer links, Python's overhead dominates
     groups_few, groups_many = max(few["cfa"]), max(many["cfa"])
 
     def extreme(times: Times, at: int, best: bool) -> str:

@@ -1,9 +1,10 @@
-"""Trains a policy through rollouts: a small network swings an arm to stand still, on the integers that will ship.
+"""Train a policy through rollouts: a small network brings an arm to rest, with the integers of the fixed-point
+datapath.
 
     python examples/torch_policy.py [two_joint_arm | PATH]
 
-Torques come from a network of the state, one step of the fixed-point datapath after another; the gradient passes the
-rounding straight through. Adam takes 40 steps of it.
+The network computes torques from the state, and the fixed-point datapath computes each step. The gradient ignores the
+rounding (straight-through). Adam takes 40 steps.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ robot = sys.argv[1] if __name__ == "__main__" and len(sys.argv) > 1 else "two_jo
 arm = robots.load(robot)
 n = arm.nv
 effort = (10.0, 2.0) if robot == "two_joint_arm" else arm.effort  # N m
-region = Region.of(arm, velocity=20.0, effort=effort)  # the formats are for all that the policy may ask for
+region = Region.of(arm, velocity=20.0, effort=effort)  # formats must cover every torque of the policy
 step = function(arm, "step", backend="fixed", region=region, dt=0.01)
 policy = torch.nn.Sequential(torch.nn.Linear(2 * n, 16), torch.nn.Tanh(), torch.nn.Linear(16, n)).double()
 optimizer = torch.optim.Adam(policy.parameters(), lr=0.01)
@@ -29,7 +30,7 @@ start = 0.1 * torch.randn(32, 2 * n, dtype=torch.float64)
 
 
 def cost() -> torch.Tensor:
-    """Mean over 20 steps of 10 ms of squared speed, and of the squared distance from q = 0."""
+    """Return the mean over 20 steps of 10 ms of the squared speed plus the squared distance from q = 0."""
     state, total = start, torch.zeros(())
     for _ in range(20):
         torque = strength * torch.tanh(policy(state))

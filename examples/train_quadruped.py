@@ -70,7 +70,7 @@ def loss(weights: Weights, batch: dict[str, Any]) -> Any:
 
 @jax.jit
 def improve(weights: Weights, moments: Any, batch: dict[str, Any]) -> tuple[Weights, Any]:
-    """Do a step of Adam."""
+    """Take one step of Adam."""
     slope = jax.grad(loss)(weights, batch)
     size = jnp.sqrt(sum((x**2).sum() for x in jax.tree.leaves(slope)))
     slope = jax.tree.map(lambda x: x / jnp.maximum(1.0, size), slope)
@@ -86,7 +86,7 @@ def improve(weights: Weights, moments: Any, batch: dict[str, Any]) -> tuple[Weig
 
 
 def collect(env: LeggedEnv, weights: Weights, seen: Any, key: Any) -> tuple[dict[str, Any], Any, float]:
-    """Return actions of all robots with their advantages, the observation after them, and the mean reward."""
+    """Return the actions of all robots with their advantages, the last observation, and the mean reward."""
     rows = []
     for k in range(HORIZON):
         action, density, value = act(weights, seen, jax.random.fold_in(key, k))

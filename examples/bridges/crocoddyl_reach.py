@@ -18,7 +18,7 @@ from dynagate.mpc.actions import ActionModel, StepDerivatives, TerminalModel
 
 KNOTS, DT = 50, 0.02
 robot = sys.argv[1] if __name__ == "__main__" and len(sys.argv) > 1 else "two_joint_arm"
-arm = robots.load(robot, damping=False)  # as Crocoddyl's model has none
+arm = robots.load(robot, damping=False)  # Crocoddyl's model has no damping or friction
 n = arm.nv
 start, target = (np.concatenate([np.resize(q, n), np.zeros(n)]) for q in ([0.3, 0.2], [-1.0, 1.1]))
 weights = np.repeat([1.0, 0.1], n)
@@ -53,7 +53,7 @@ def its_own() -> crocoddyl.ShootingProblem:
     models = []
     for costs, dt in ((running, DT), (terminal, 0.0)):
         motion = crocoddyl.DifferentialActionModelFreeFwdDynamics(state, actuation, costs)
-        # by the mass matrix: Crocoddyl 3.2's other way, by ABA, gives wrong accelerations with Pinocchio 4.1
+        # Use the mass matrix: with ABA, Crocoddyl 3.2 gives wrong accelerations with Pinocchio 4.1.
         motion.armature = np.zeros(n)
         models.append(crocoddyl.IntegratedActionModelEuler(motion, dt))
     return crocoddyl.ShootingProblem(in_its_order(start), [models[0]] * KNOTS, models[1])

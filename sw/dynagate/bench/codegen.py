@@ -68,7 +68,7 @@ def _library(generator: Path, robot: str) -> ctypes.CDLL:
     key = hashlib.sha256((timer.read_text() + robot + generator.parent.name).encode()).hexdigest()[:16]
 
     def make(work: Path, result: Path) -> None:
-        # CasADi takes a plain file name and writes where it runs
+        # CasADi accepts only a plain file name and writes to the working directory
         commands = [
             [str(generator), "generated"],
             [compiler(), *C_FLAGS, "generated.c", str(timer), "-lm", "-o", str(result / "casadi.so")],
@@ -111,7 +111,7 @@ def _measured(library: ctypes.CDLL, name: str, robot: Robot) -> tuple[float, flo
     run(1, 1)
     for output, result in zip(OUTPUTS[name], results, strict=True):
         ours = expected[output][0]
-        error = float(np.linalg.norm(result.T - ours) / np.linalg.norm(ours))  # by columns
+        error = float(np.linalg.norm(result.T - ours) / np.linalg.norm(ours))  # CasADi stores matrices by columns
         if not error < AGREE:
             return f"CasADi's {output} differs from ours by {error:.1e}"
     run(STATES, REPEATS)

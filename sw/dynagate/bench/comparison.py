@@ -413,7 +413,7 @@ def modeled_figures(planned: Plan, batches: Sequence[int]) -> dict[str, Any]:
     rows = []
     for batch in batches:
         cycles = planned.latency + planned.ii * (batch - 1)
-        transfer = batch * max(bytes_in, bytes_out) / LINK_BYTES  # both ways at once
+        transfer = batch * max(bytes_in, bytes_out) / LINK_BYTES  # both directions at the same time
         seconds = LINK_SECONDS * 2 + max(cycles / CLOCK_HZ, transfer)
         rows.append({"batch": batch, "ns": seconds * 1e9})
     return {

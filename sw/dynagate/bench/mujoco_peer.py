@@ -93,6 +93,6 @@ class MujocoRollout:
 
         n = self.robot.nv
         start = np.zeros((len(q0), self._size))
-        start[:, 1 : 2 * n + 1] = np.concatenate([q0, qd0], axis=1)  # behind the time
+        start[:, 1 : 2 * n + 1] = np.concatenate([q0, qd0], axis=1)  # the first entry of a state is the time
         states, _ = rollout(self.model, self.data, start, tau, control_spec=self._torques)
         return states[..., 1 : n + 1], states[..., n + 1 : 2 * n + 1]

@@ -136,5 +136,5 @@ def _refused(text: str) -> Finding:
 def _warned(path: Path, caught: list[warnings.WarningMessage]) -> list[Finding]:
     """Return the warnings of a parser as notes."""
     texts = [str(each.message).removeprefix(f"{path.name}: ") for each in caught]
-    # a check of limits names each joint whose limit is 0
+    # `check_joints` reports each joint whose limit is 0
     return [Finding("note", "file", "robot", text) for text in texts if "limit 0 of joint" not in text]

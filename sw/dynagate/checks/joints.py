@@ -50,7 +50,7 @@ def _axis(name: str, element: Any) -> Iterator[Finding]:
     try:
         axis = numbers(child, "xyz", f"joint '{name}'", 3)
     except RobotError:
-        return  # the parser of robots names it
+        return  # the URDF parser reports this error
     size = float(np.linalg.norm(axis))
     if size > 0.0 and abs(size - 1.0) > 1e-3:
         unit = " ".join(f"{x:.9g}" for x in axis / size)

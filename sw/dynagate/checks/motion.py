@@ -58,7 +58,7 @@ def _evaluated(robot: Robot, name: str, q: Floats) -> Floats:
         (output,) = LISTED[name](robot, list(scalars))
         return np.ravel(output)
 
-    results = batched(flattened, q)  # without the axis of the batch if no entry depends on q
+    results = batched(flattened, q)  # has no batch axis if no entry depends on q
     return np.broadcast_to(results, (len(q), results.shape[-1]))
 
 

@@ -81,7 +81,7 @@ class RobotSource:
             try:
                 self.bodies.append(self._body(link, inertial))
             except RobotError:
-                continue  # the parser of robots names it
+                continue  # the URDF parser reports this error
 
     def line(self, joint: str) -> int | None:
         """Return the line of a joint, or None if the file does not have it."""

@@ -70,7 +70,7 @@ def factorize(order: Elimination, m: Array) -> Factor:
                 lower[k, i] = label(a[k, i] * inverse_d[k], f"l_{i}")
             for i in above:
                 for j in order.chain[i]:
-                    # the next pivot waits for one product after the division, not for two: the square is there already
+                    # the square is ready early, so the next pivot waits for only one product after the division
                     next_pivot = i == j == above[-1]
                     product = (a[k, i] * a[k, i]) * inverse_d[k] if next_pivot else lower[k, i] * a[k, j]
                     a[i, j] = a[i, j] - product
@@ -114,7 +114,7 @@ def inverse_from_factor(order: Elimination, factor: Factor) -> Array:
             inverse_lower[k, k] = 1.0
             above = order.chain[k][:-1]
             for i in reversed(above):
-                # X L = 1 and not L X = 1: row by row as the pivots appear, so that the last of them is waited for once
+                # solve X L = 1 instead of L X = 1: rows follow the pivots, so only one step waits for the last pivot
                 terms = [inverse_lower[k, j] * factor.lower[j, i] for j in above if i in order.chain[j][:-1]]
                 inverse_lower[k, i] = label(-sum(terms, factor.lower[k, i]), f"x_{i}")
     for a in range(order.nv):

@@ -91,7 +91,7 @@ class RevoluteMotion(JointMotion):
         joint = AxisTransform(fixed, origin, turn[0], turn[1])
         if all(isinstance(entry, float) for entry in fixed.ravel()):
             return joint
-        return FreeTransform(joint.after(array(np.eye(3))), origin)  # two rotations become one
+        return FreeTransform(joint.after(array(np.eye(3))), origin)  # combine both rotations into one matrix
 
     def loading_part(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
         return 0.0, first * (1.0 - Z), second * (1.0 - np.outer(Z, Z))

@@ -37,7 +37,7 @@ def rotation_of(quaternion: Sequence[Scalar]) -> Array:
 def turn_factors(squared: Scalar) -> tuple[Scalar, ...]:
     """Return sin(θ/2) / θ, cos(θ/2), (1 - cos θ) / θ² and (θ - sin θ) / θ³ from the squared angle θ²."""
     beyond = squared - SMALL_TURN**2
-    angle = sqrt(select(beyond, squared, SMALL_TURN**2))  # not of 0, where its slope is infinite
+    angle = sqrt(select(beyond, squared, SMALL_TURN**2))  # avoid sqrt(0), whose derivative is infinite
     inverse, half = 1.0 / angle, angle * 0.5
     half_sinc, cosine = sin(half) * inverse, cos(half)
     third = (1.0 - half_sinc * cosine * 2.0) * (inverse * inverse)
@@ -57,7 +57,7 @@ def times_exponential(quaternion: Array, rate: Array) -> Array:
     axis, w = quaternion[:3], quaternion[3]
     vector = rate * half_sinc
     after = array([*(vector * w + axis * cosine + cross(axis, vector)), w * cosine - axis @ vector])
-    # what rounding has taken of the length comes back
+    # one Newton step restores the length that rounding changed
     return after * (1.5 - (after @ after) * 0.5)
 
 

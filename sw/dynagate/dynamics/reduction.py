@@ -61,7 +61,7 @@ def moved_frames(robot: Robot, placed: Collection[int] = ()) -> tuple[Robot, lis
         The robot with moved frames, and the distance by which each frame was moved along z, m.
     """
     places = _places(robot, placed)
-    # by link and place: numbers below it, meters moved, and the children's places; leaves first
+    # for each link and candidate position: nonzero numbers below, meters moved, the children's positions; leaves first
     best: list[dict[float, tuple[int, float, dict[int, float]]]] = [{} for _ in robot.links]
     children: list[list[int]] = [[] for _ in robot.links]
     for k, parent in enumerate(robot.parents):
@@ -105,7 +105,7 @@ def _places(robot: Robot, placed: Collection[int] = ()) -> list[list[float]]:
             continue
         t, axis = np.array(link.joint.translation), np.array(link.joint.rotation)[:, 2]
         between = 1.0 - axis[2] ** 2
-        if between < 1e-9:  # parallel: any place on one axis has its nearest on the other
+        if between < 1e-9:  # parallel axes: every point has a nearest one on the other axis
             places[i].append(-float(t @ axis))
             places[p].append(float(t[2]))
         else:
@@ -231,7 +231,7 @@ def bodies(
             kept = body.inertia() if isinstance(body, Dipole) else body
             m = mass[i] - kept.mass
             h, s = first[i] - kept.first, second[i] - kept.second
-            if joint.kind.turning:  # the rest is rounding, or not felt by the parent either
+            if joint.kind.turning:  # the rest is rounding, or loads no joint
                 h, s = h * Z, s * np.outer(Z, Z)
             turn, t = constants[i].rotation, constants[i].translation
             seen = turn @ h
@@ -272,7 +272,7 @@ def _planar(robot: Robot, varied: Varied) -> dict[int, float]:
         robot: The robot with every joint axis aligned to z.
         varied: Properties that are inputs. An input rotation makes the axis unknown, unless no link above rotates.
     """
-    directions: list[Vector | None] = []  # per link: the one direction it turns about, zero where it only slides
+    directions: list[Vector | None] = []  # each link's only axis of rotation; 0: none; None: several
     planar = {}
     for i, link in enumerate(robot.links):
         above = np.zeros(3) if link.parent < 0 else directions[link.parent]

@@ -84,6 +84,6 @@ def tree_of(robot: Robot) -> Tree:
     """Return the tree of a robot with its own numbers. Callers share the tree and must not change it."""
     try:
         hash(robot)
-    except TypeError:  # a link was made with a list
+    except TypeError:  # a link holds a list, which has no hash
         return Tree(robot)
     return _TREES.get(robot, lambda: Tree(robot))

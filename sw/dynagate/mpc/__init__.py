@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Any:
 
     try:
         return getattr(import_module("dynagate.mpc.actions"), name)
-    except MissingExtraError as error:  # hasattr, dir and help must go on
+    except MissingExtraError as error:  # hasattr, dir and help must keep working
         raise MissingNameError(str(error)) from None
 
 

@@ -124,7 +124,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         self.calc_cost_diff(data, x, u)
         if u is not None:
             by_state, by_torque = self.step.linearized(x, u, self.active)
-            data.Fx[:, :], data.Fu[...] = by_state, by_torque.reshape(data.Fu.shape)  # of one torque a vector
+            data.Fx[:, :], data.Fu[...] = by_state, by_torque.reshape(data.Fu.shape)  # one torque: a vector
 
     def calc_cost(self, x: Floats, u: Floats | None) -> float:
         """Return the cost of the knot at x (nq + nv,) and u (nu,); u is None at the end of a problem."""

@@ -36,7 +36,7 @@ class CasadiFunction(casadi.Callback):
         compute = source.compute
         assert isinstance(compute, CompiledCompute)
         self.operator, self._kernel = source, compute.kernel(np.float64)
-        self._derivatives: dict[str, Any] = {}  # kept as long as this one
+        self._derivatives: dict[str, Any] = {}  # CasADi needs these objects alive
         self._inputs, self._outputs = self._kernel.new_inputs(1), self._kernel.new_outputs(1)
         call = self._kernel.bound(self._inputs, self._kernel.written(self._outputs), 1)
         assert call is not None

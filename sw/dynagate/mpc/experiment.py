@@ -97,7 +97,7 @@ def simulated(
     driver = session.driver()
 
     def streamed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        # iterates leave the region: numbers too large for an input's format become its largest, as in `rounded`
+        # iterates can leave the region: numbers too large for an input's format saturate, as in `rounded`
         return unpack_outputs(design, driver.payloads(input_payloads(built, quantize_inputs(formatted, state))))[0]
 
     try:

@@ -72,7 +72,7 @@ class _Batch:
         if not (np.array_equal(self._done_x[knot], x) and np.array_equal(self._done_u[knot], u)):
             self._done_x, self._done_u = self.x.copy(), self.u.copy()
             n = self._n
-            # Crocoddyl ends the program where a Python model raises
+            # Crocoddyl aborts the process if a Python model raises an exception
             x_all, u_all = (np.clip(np.nan_to_num(v), -1e6, 1e6) for v in (self.x, self.u))
             self._values = self._derivatives({"q": x_all[:, :n], "qd": x_all[:, n:], "tau": u_all})
         return tuple(self._values[key][knot] for key in ("dqdd_dq", "dqdd_dqd", "minv"))
@@ -199,7 +199,7 @@ def _interrupts_wait() -> Iterator[None]:
     """Delay Ctrl-C until the solver ends, because Crocoddyl aborts the process if a Python model raises an
     exception.
     """
-    if threading.current_thread() is not threading.main_thread():  # the only one that receives it
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives Ctrl-C
         yield
         return
     heard: list[int] = []

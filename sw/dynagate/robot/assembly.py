@@ -70,11 +70,11 @@ def with_robot(robot: Tree, other: RobotTree, on: str, translation: Any, rotatio
     other = with_names(other, {}, prefix)
     _check_free(robot, other)
     links, frames = list(robot.links), list(robot.frames)
-    place = {-1: (frame.link, seat)}  # index of the other's link -> index here, and the pose of its frame there
+    place = {-1: (frame.link, seat)}  # other's link -> link of the result, and its pose there
     for i, link in enumerate(other.links):
         above, pose = place[link.parent]
         if link.joint.kind.free and link.parent < 0:
-            # its root moves freely alone; here it is bolted on
+            # the floating root becomes fixed
             if above >= 0:
                 links[above] = links[above].joined(*body_at(link, pose))
             frames.append(placed(Frame(link.name, above), pose))
@@ -276,7 +276,7 @@ def with_root(robot: Tree, name: str) -> Tree:
         if not robot.links[i].joint.kind.single:
             joint = robot.links[i].joint
             raise RobotError(f"joint '{joint.name}' is {joint.type}; expected joints of one axis between the roots")
-    # the frame of each link on the chain but the last moves to the joint after it
+    # the frame of each link on the chain, except the last, moves to the joint after it
     shift = {i: inverse(pose_of(robot.links[after].joint)) for i, after in pairwise(chain)}
     nowhere = np.eye(3), np.zeros(3)
     order = chain[::-1] + [i for i in range(len(names)) if i not in chain]

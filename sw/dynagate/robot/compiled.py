@@ -91,14 +91,14 @@ def compile_file(path: str) -> bytes:
         raise RobotError(f"the module 'mujoco' cannot be imported ({error}); pip install 'dynagate[mjcf]'") from None
 
     said: list[str] = []
-    mujoco.set_mju_user_warning(said.append)  # else MuJoCo writes a log file where it is called
+    mujoco.set_mju_user_warning(said.append)  # otherwise MuJoCo writes a log file to the working directory
     try:
         spec = mujoco.MjSpec.from_file(path)
         removed = _without_meshes(spec, mujoco)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of masses that are near to none, which `check_invertible` names
+            warnings.simplefilter("ignore")  # `check_invertible` reports masses near zero
             model = spec.compile()
-    except RuntimeError:  # of MuJoCo's where the system gives it no memory
+    except RuntimeError:  # MuJoCo could not allocate memory
         raise RobotError(f"MuJoCo {TOO_LARGE}") from None
     except (ValueError, mujoco.FatalError) as error:
         text = " ".join(str(error).split())

@@ -43,7 +43,7 @@ def described(name: str) -> Path:
         )
     try:
         module = import_module(f"{PACKAGE}.{name}")
-    except Exception as error:  # of git, of the network, or of the module
+    except Exception as error:  # git, the network or the module may fail
         text = " ".join(str(error).split())
         raise RobotError(f"the package '{PACKAGE}' cannot fetch '{name}': {text or type(error).__name__}") from None
     for key in FILES:

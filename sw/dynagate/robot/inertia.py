@@ -71,7 +71,7 @@ def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> Non
             f"link '{name}' has principal moments of inertia {np.array2string(moments, precision=6)} kg m²; "
             "all must be positive"
         )
-    if moments[2] > (moments[0] + moments[1]) * (1.0 + 1e-3):  # files round their entries
+    if moments[2] > (moments[0] + moments[1]) * (1.0 + 1e-3):  # tolerance, because files round their entries
         raise RobotError(
             f"link '{name}' has principal moments of inertia {np.array2string(moments, precision=6)} kg m², "
             "which no body has: the largest exceeds the sum of the others"

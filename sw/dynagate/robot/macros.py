@@ -64,7 +64,7 @@ def expand(path: str, arguments: dict[str, str]) -> bytes:
         raise RobotError(f"{error.filename}: {error.strerror}") from None
     except MemoryError:
         raise
-    except Exception as error:  # of any type: expressions are the file's own code
+    except Exception as error:  # any type: expressions in the file are code
         why = "macros that call themselves" if "recursion" in str(error) else " ".join(str(error).split())
         raise RobotError(why or type(error).__name__) from None
     return text.encode()

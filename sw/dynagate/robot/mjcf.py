@@ -189,7 +189,7 @@ def _check_no_mimic(path: Path) -> None:
     try:
         text = read_file(path, MAX_BYTES)
     except (OSError, ValueError):
-        return  # the reader says why
+        return  # the parser reports the error
     if re.search(rb"<robot[\s>]", text) and (mimic := re.search(rb"<mimic\s+joint\s*=\s*[\"']([^\"']*)", text)):
         raise RobotError(
             f"is a URDF in which a joint mimics '{mimic[1].decode(errors='replace')}'; expected Robot.from_urdf, which "
@@ -207,7 +207,7 @@ class _Reader:
         self.links: list[Link] = []
         self.frames: list[Frame] = []
         self.taken: set[str] = set()  # names of links and frames
-        self.places: list[_Place] = []  # of each body
+        self.places: list[_Place] = []  # frame of each body
 
     def robot(self, stem: str, gravity: Vector3) -> RobotTree:
         model = self.model
@@ -296,7 +296,7 @@ class _Reader:
             if not single:
                 raise RobotError(f"joint '{name}' is {kind} and has no single position to lock it at")
             return self._moved(place, body, kind, axis, anchor, self.lock[name] - start)
-        if kind == "floating":  # its q is a pose in the world, wherever the file begins
+        if kind == "floating":  # q is a pose in the world, independent of the body's initial pose
             place, anchor = _Place(place.owner, np.eye(3), np.zeros(3)), np.zeros(3)
         elif kind == "prismatic":
             anchor = np.zeros(3)
@@ -313,7 +313,7 @@ class _Reader:
 
     def _joint(self, j: int, name: str, kind: str, frame: _Place, axis: np.ndarray) -> Joint:
         model = self.model
-        dof = model.jnt_dofadr[j]  # those of a ball or free joint are alike
+        dof = model.jnt_dofadr[j]  # all degrees of freedom of a ball or free joint have the same values
         limited = bool(model.jnt_limited[j]) and kind in ("prismatic", "revolute")
         lower, upper = (float(x) for x in model.jnt_range[j])
         if limited and not lower < upper:

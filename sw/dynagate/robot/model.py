@@ -103,7 +103,7 @@ class Robot(AssembledTree):
 
     def _repr_html_(self) -> str:
         """Return a picture and a table of the joints with their limits, for a notebook."""
-        picture = import_module("dynagate.views.scene.notebook").robot_svg(self)  # a later stage than this one
+        picture = import_module("dynagate.views.scene.notebook").robot_svg(self)  # a later stage
         head, *rows = joint_table(self)
         return f"{picture}<p>{escape(str(self).splitlines()[0])}</p>{html_table(head, rows)}"
 

@@ -50,7 +50,7 @@ def random_chain(count: int, seed: int, *, prismatic: float = 0.0, armature: flo
             armature=float(random.uniform(0.0, armature)),
         )
         mass = float(random.uniform(0.5, 1.5))
-        second = 0.01 * mass * random.uniform(0.5, 1.0, 3)  # of a body: moments of inertia are sums of two of these
+        second = 0.01 * mass * random.uniform(0.5, 1.0, 3)  # moments of inertia are sums of two
         turn = _rotation(random)
         inertia = turn @ np.diag(second.sum() - second) @ turn.T
         com = vector3(random.uniform(-0.15, 0.15, 3))

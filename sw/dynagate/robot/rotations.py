@@ -89,7 +89,7 @@ class Rounding:
 
         The result is a rotation to 1e-15.
         """
-        rounded = np.rint(matrix) + 0.0  # no zeros with a sign
+        rounded = np.rint(matrix) + 0.0  # adding 0 removes negative zeros
         if not _is_rotation(rounded) or not self._rounds(_angle_between(matrix, rounded), where):
             i, j = np.unravel_index(np.argmax(np.abs(matrix)), (3, 3))
             tilt = math.hypot(*np.delete(matrix[:, j], i))
@@ -130,7 +130,7 @@ def _about_one_axis(matrix: Matrix, i: int, j: int) -> Matrix:
     rounded[i, j] = math.copysign(1.0, matrix[i, j])
     rows, columns = np.delete(np.arange(3), i), np.delete(np.arange(3), j)
     (a, b), (c, d) = matrix[np.ix_(rows, columns)]
-    mirrors = rounded[i, j] * (-1.0) ** (i + j)  # what the other two axes must do for a determinant of 1
+    mirrors = rounded[i, j] * (-1.0) ** (i + j)  # sign that gives a determinant of 1
     cosine, sine = a + mirrors * d, c - mirrors * b
     cosine, sine = (cosine / math.hypot(cosine, sine), sine / math.hypot(cosine, sine))
     rounded[np.ix_(rows, columns)] = [[cosine, -mirrors * sine], [sine, mirrors * cosine]]

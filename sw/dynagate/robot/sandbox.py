@@ -56,7 +56,7 @@ def read_apart(program: str, function: Callable[..., bytes], *arguments: object,
             done = subprocess.run(
                 command,
                 cwd=empty,
-                env=python_environment(OPENBLAS_NUM_THREADS="1"),  # each thread takes address space
+                env=python_environment(OPENBLAS_NUM_THREADS="1"),  # each thread reserves address space
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -81,7 +81,7 @@ def read_apart(program: str, function: Callable[..., bytes], *arguments: object,
 def answer(module: str, function: str, seconds: str, arguments: str) -> None:
     """In the other process: call the function, and write its result or the text of its RobotError."""
     output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what readers print is no part of the answer
+    os.dup2(2, 1)  # text that a parser prints must not mix with the answer
     reader = getattr(importlib.import_module(module), function)
     _limit(int(seconds))
     try:

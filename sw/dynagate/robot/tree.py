@@ -51,7 +51,7 @@ class RobotTree:
         check_frames(self.links, self.frames)
         check_links(self.links)
         checked = checked_constraints(self.name, self.links, self.frames, self.constraints)
-        object.__setattr__(self, "constraints", checked)  # copies, never the constraints that the caller passed
+        object.__setattr__(self, "constraints", checked)  # store copies instead of the caller's constraints
         check_passive(self.name, self.links, self.passive)
         object.__setattr__(self, "variable", names_of("variable", self.variable))
 

@@ -177,8 +177,8 @@ class _Reader:
         self.implied = self._imply_world(root)
         self.links: list[Link] = []
         self.frames: list[Frame] = []
-        self.pinned: list[tuple[str, str, str, float]] = []  # error, joint, type and its only position
-        self.outside: list[str] = []  # joints that the option holds beyond their limits
+        self.pinned: list[tuple[str, str, str, float]] = []  # error, joint, type and only possible position
+        self.outside: list[str] = []  # joints that `lock` holds outside their limits
         self.unread = False  # an element had an error, so masses are unknown
         self.left += unread(root)
         self.armatures, rotors = armatures(root, self.joint_elements)
@@ -225,7 +225,7 @@ class _Reader:
             self.frames.append(Frame(top, -1))
         self._walk(top, children)
         for text, name, kind, position in self.pinned:
-            # where nothing else moves, the limits are not filled in
+            # if no joint moves, the limits are probably placeholders
             if kind_of(kind).turning and not self.links:
                 self.faults.add(text, unlimited=True)
             else:

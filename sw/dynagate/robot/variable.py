@@ -395,7 +395,7 @@ def _variable(robot: RobotTree, name: str) -> Variable:
 def _owners(robot: RobotTree, what: str, name: str) -> list[int]:
     """Return the indices of the links, joints or frames that match a name or a pattern with *."""
     names = [link.name if what == LINK else link.joint.name for link in robot.links]
-    if "*" in name:  # frames vary one by one
+    if "*" in name:  # a pattern selects no frames
         return [i for i, each in enumerate(names) if fnmatchcase(each, name.replace("[", "[[]"))]
     if what == PLACE:
         names += [frame.name for frame in robot.frames]

@@ -43,7 +43,7 @@ def urdf_of(robot: RobotTree) -> str:
     _check_distinct("link or frame", names)
     _check_distinct("joint", list(robot.joint_names))
     etree.SubElement(root, "link", name=base)
-    above = [base, *(link.name for link in robot.links)]  # by index + 1
+    above = [base, *(link.name for link in robot.links)]  # name of the link with index i at i + 1
     for link in robot.links:
         _add_link(root, link)
         _add_joint(root, link.joint, above[link.parent + 1], link.name)

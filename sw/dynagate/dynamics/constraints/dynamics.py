@@ -421,7 +421,7 @@ def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:
             if soft:
                 continue
             left = column.copy()
-            for _ in range(2):  # once more, for what rounding left
+            for _ in range(2):  # twice, because rounding leaves a remainder
                 for direction in basis:
                     left -= (direction @ left) * direction
             size = float(np.linalg.norm(left))

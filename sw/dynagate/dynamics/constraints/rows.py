@@ -263,7 +263,7 @@ def acceleration_of(
                 angular = where.rotation[i] @ motion.angular_acceleration[i]
                 linear = where.rotation[i] @ motion.point_acceleration(i, end.point)
                 result[instance.rows] = result[instance.rows] + directions_here.of(angular, linear) * end.sign
-        if len(instance.moving) == 1:  # else both fall
+        if len(instance.moving) == 1:  # between two moving frames, gravity cancels
             (end,) = instance.moving
             fall = where.base[end.link] @ tree.base_acceleration
             result[instance.rows] = result[instance.rows] - directions_here.of(zeros(3), fall) * end.sign

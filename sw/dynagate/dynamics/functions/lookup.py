@@ -107,7 +107,7 @@ def of_frame(name: Any, frame: Any) -> tuple[Any, Any]:
     """
     names = [name] if isinstance(name, str) else name
     if not (isinstance(names, Sequence) and all(isinstance(each, str) for each in names)):
-        return name, frame  # `requested` refuses it
+        return name, frame  # `requested` raises the error
     if frame is not None:
         names = [each if each in LISTED else WITH_FRAME.get(plain(each), each) for each in names]
     bare = next((each for each in names if each in FRAME_FUNCTIONS), None)

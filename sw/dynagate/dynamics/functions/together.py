@@ -67,7 +67,7 @@ class Together:
     def results(self) -> list[Array | list[Scalar]]:
         """Return the requested outputs in order."""
         if not OF_TORQUE.issuperset(self.outputs):
-            # first, so that of equal numbers those in body frames stay: the pivots of M are the longest way
+            # M comes first, so that equal nodes keep body frames: the pivots of M are on the critical path
             _ = self.m
         return [getattr(self, name) for name in self.outputs]
 

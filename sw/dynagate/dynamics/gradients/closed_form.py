@@ -313,7 +313,7 @@ def torque_gradient_by_position(
             p = tree.parents[i]
             parent_acceleration = accelerations[p] if p >= 0 else kin.base_acceleration[i]
             half_velocity = kin.half_velocity[p] if p >= 0 else ZERO_MOTION
-            # Ψ̈ = a × S + v × Ψ̇, of the parent's a and v
+            # Ψ̈ = a × S + v × Ψ̇ with the parent's a and v
             psi_ddot.append(parent_acceleration.cross(kin.axis[d]) + half_velocity.cross(kin.double_psi_dot[d]))
     psi_dot = [motion.angular * 0.5 for motion in kin.double_psi_dot]  # angular part
     dtau_dq = zeros(tree.nv, tree.nv)
@@ -512,7 +512,7 @@ def forward_dynamics_gradient(
     check_mass(mass)
     mimic = tree.mimic
     q, qd = mimic.configuration(q), mimic.rates(qd)
-    # first, so that of equal numbers the ones in body frames stay: the pivots of M are the longest way
+    # M comes first, so that equal nodes keep body frames: the pivots of M are on the critical path
     body_frame_m = mass_matrix(tree, q) if mass == "body" else None
     kin = kinematics_in_one_frame(tree, q, qd, frame, prefix)
     subtrees = composites(tree, kin)

@@ -64,7 +64,7 @@ def over_subtrees(tree: Tree, items: Sequence[Any], part: str, *, prefix: bool) 
     totals = list(items)
     children: list[list[int]] = [[] for _ in tree.links]
     for i in reversed(tree.links):
-        if len(children[i]) != 1:  # the last link of a stretch without branches
+        if len(children[i]) != 1:  # the last link of a chain without branches
             for c in children[i]:
                 totals[i] = totals[i] + totals[c]
             stretch = [i]

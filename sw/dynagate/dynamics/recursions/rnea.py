@@ -147,7 +147,7 @@ def _outward_step(
         a = pose.to_link(parent.a + parent.acceleration_map @ pose.translation)
     else:
         w, wd, a = zeros(3), zeros(3), pose.to_link(link.base_acceleration)
-    # the joint's own motion is seen from axes that turn with the parent and then with the joint
+    # the joint moves in axes that rotate with the parent, and the link rotates with the joint
     a = (
         a
         + joint_acceleration.linear

@@ -49,7 +49,7 @@ def factor(block: Array, right: Array) -> Factored:
         for i in range(k + 1, size):
             lower[i, k] = a[i, k] * inverse_d[k]
             for j in range(k + 1, i + 1):
-                # the next pivot waits for one product after the division, not for two: the square is there already
+                # the square is ready early, so the next pivot waits for only one product after the division
                 next_pivot = i == j == k + 1
                 product = (a[i, k] * a[i, k]) * inverse_d[k] if next_pivot else lower[i, k] * a[j, k]
                 a[i, j] = a[i, j] - product

@@ -166,7 +166,7 @@ def by_articulated_inertia(
     """
     joints = tree.transforms(q)
     factors, _ = articulate(tree, joints)
-    gain: list[Array] = []  # Uᵀ X D⁻¹ (6,): q̈ of a joint that yields, for its parent's acceleration
+    gain: list[Array] = []  # Uᵀ X D⁻¹ (6,): q̈ of a free joint per unit of its parent's acceleration
     maps: list[Array] = []
     for i, pose in enumerate(_poses(joints)):
         with scope("abia", f"link{i}"):

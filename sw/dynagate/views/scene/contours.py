@@ -49,7 +49,7 @@ def _loops(mask: Mask) -> list[Floats]:
     step = np.array([1, width, -1, -width])
     end = start + step[way]
     following = np.full(len(start), -1)
-    for turn in (3, 0, 1):  # left, straight on, right: the last that exists is kept
+    for turn in (3, 0, 1):  # left, straight on, right: the last edge that exists wins
         candidate = table[end, (way + turn) % 4]
         following = np.where(candidate >= 0, candidate, following)
     middle = np.stack([start % width, start // width], axis=1) + 0.5 * np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])[way]

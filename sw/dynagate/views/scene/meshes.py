@@ -43,7 +43,7 @@ def read_meshes(robot: Path, names: Sequence[str], folder: Path) -> Mapping[str,
             meshes[name] = error
     try:
         meshes |= _read(contents)
-    except RobotError:  # one of them ended the process
+    except RobotError:  # one mesh ended the process, so read them one by one
         for name, content in contents.items():
             try:
                 meshes |= _read({name: content})
@@ -109,7 +109,7 @@ def load_meshes(files: Sequence[tuple[str, str]]) -> bytes:
     for k, (path, kind) in enumerate(files):
         try:
             own = mesh_arrays(Path(path).read_bytes(), kind)
-        except Exception as error:  # of any of trimesh's readers, out of memory included
+        except Exception as error:  # any of trimesh's parsers may fail, or run out of memory
             faults.append((" ".join(str(error).split()) or type(error).__name__)[:100])
         else:
             faults.append("")

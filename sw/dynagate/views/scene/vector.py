@@ -74,7 +74,7 @@ def _style(theme: str, frames: int, dt: float) -> str:
         f".l{{stroke-width:{UNITS};fill:none}}.b{{stroke-width:{UNITS};stroke-linejoin:round}}path{{fill-rule:evenodd}}"
     )
     if frames > 1:
-        # a frame is visible during the first 1/frames of its own cycle, which begins when its turn comes
+        # a frame is visible during the first 1/frames of its own cycle, which begins with a delay
         part = 100.0 / frames
         rules += (
             f".m{{visibility:hidden;animation:m {frames * dt:.6g}s step-end infinite}}"
