@@ -19,7 +19,7 @@ from dynagate.control import Cost
 from dynagate.dynamics import ALIASES, function
 from dynagate.fixedpoint.wordlength.goal import Goal
 from dynagate.hw.plan.plan import Stages
-from dynagate.robot.limits import SCREEN
+from dynagate.robot.limits import MAX_SUMMARY_JOINTS
 
 ARM = robots.load("two_joint_arm")
 PATH = robots.path("two_joint_arm")
@@ -96,7 +96,7 @@ def test_a_robot_is_printed_as_a_screen() -> None:
         assert f"{link.joint.lower:.4g} to {link.joint.upper:.4g}" in line
         assert f"{link.mass:.4g}" in line
     assert "frames: " in text
-    many = Robot("chain", tuple(_with_parent(ARM, i) for i in range(SCREEN + 5)))
+    many = Robot("chain", tuple(_with_parent(ARM, i) for i in range(MAX_SUMMARY_JOINTS + 5)))
     assert str(many).endswith("... and 5 joints more")
     assert repr(ARM).startswith("Robot(name=")  # whole: keys are made of it
 

@@ -220,9 +220,9 @@ def urdfs(folder: Path) -> Draw:
 
 def others(folder: Path, text: str, read: Callable[[Path], Robot]) -> Draw:
     """Files that other programs read: their readers run in this process, which has the limits of theirs."""
-    from dynagate.robot import compiled, macros
+    from dynagate.robot import macros, mjcf_model
 
-    for module in (compiled, macros):
+    for module in (mjcf_model, macros):
         module.read_apart = lambda program, function, *arguments, **options: function(*arguments)  # type: ignore[attr-defined]
     path = folder / "r.xml"
 

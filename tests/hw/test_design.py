@@ -313,7 +313,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.base.explained",  # words of errors
         "dynagate.base.option",  # options of commands
         "dynagate.base.notebook",  # tables in a notebook
-        "dynagate.robot.reading",  # which parser reads a file
+        "dynagate.robot.file_formats",  # which parser reads a file
         "dynagate.base.warned",
         "dynagate.base.arguments",
         "dynagate.base.arrays",  # types
@@ -357,7 +357,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.robot.errors",
         "dynagate.robot.mjcf",
         "dynagate.robot.options",  # how a file is read
-        "dynagate.robot.order",
+        "dynagate.robot.joint_order",
         "dynagate.robot.urdf",
     }
     assert counted <= set(modules())

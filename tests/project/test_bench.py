@@ -77,12 +77,12 @@ SIZES = dict(zip(budget.STAGES, (4.1, 14.0, 19.5, 25.3, 115.1), strict=True))
 
 
 def test_a_run_of_a_large_robot_measures_what_is_worth_most() -> None:
-    def of(times: float, everything: bool = False) -> budget.Chosen:
+    def of(times: float, everything: bool = False) -> budget.Selection:
         known = {name: round(1000 * times * size) for name, size in SIZES.items()}
-        return budget.chosen(known.__getitem__, card=False, peers=True, everything=everything)
+        return budget.choose(known.__getitem__, card=False, peers=True, everything=everything)
 
     arm = dict(zip(budget.STAGES, (449, 844, 535, 2306, 3999), strict=True))  # iiwa14
-    assert budget.chosen(lambda name: 3 * arm[name] // 2, card=True, peers=True, everything=False).left_out == {}
+    assert budget.choose(lambda name: 3 * arm[name] // 2, card=True, peers=True, everything=False).left_out == {}
     small, large, huge = of(0.03), of(1.0), of(3.0)
     assert (small.left_out, small.text()) == ({}, "")
     assert (of(1.0, everything=True).left_out, of(1.0, everything=True).operations) == ({}, large.operations)

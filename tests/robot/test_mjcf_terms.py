@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Robot, RobotError, RobotWarning, evaluate, trace
-from dynagate.robot.compiled import compiled
-from dynagate.robot.terms import Terms
+from dynagate.robot.mjcf_model import compiled
+from dynagate.robot.mjcf_terms import Terms
 
 mujoco = pytest.importorskip("mujoco")
 

@@ -119,11 +119,11 @@ def test_rounding_gives_rotations_turned_by_little(within: float, turn: str) -> 
         assert is_rotation(rounded)
         turned = angle_between(file, rounded)
         assert turned <= 1.001 * within + 1e-15
-        assert abs(rounding.turned - turned) <= 1e-15
+        assert abs(rounding.largest_correction - turned) <= 1e-15
         if turn != "any" and tilt <= 0.999 * within:
             assert np.count_nonzero(rounded == 0.0) == np.count_nonzero(exact == 0.0)
         elif turn == "cube" and 1.001 * within <= tilt <= NEAR:
-            assert rounding.missed["joint 'j'"] == pytest.approx(tilt, rel=1e-6, abs=1e-14)
+            assert rounding.uncorrected["joint 'j'"] == pytest.approx(tilt, rel=1e-6, abs=1e-14)
 
 
 def test_an_entry_is_not_rounded_by_itself() -> None:
@@ -131,8 +131,8 @@ def test_an_entry_is_not_rounded_by_itself() -> None:
     rounding = Rounding(1e-4)
     turn = rounding.from_rpy([0.0, 0.01, 0.0], "joint 'j'")
     assert (turn[0, 0], turn[0, 2]) == (math.cos(0.01), math.sin(0.01))
-    assert rounding.turned == 0.0
-    assert not rounding.missed
+    assert rounding.largest_correction == 0.0
+    assert not rounding.uncorrected
 
 
 def test_right_angles_of_several_turns_are_found(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def board_rows(
 def _rows(
     robot: Robot, region: Region, functions: Sequence[str], progress: Progress
 ) -> Iterator[BoardRow | RefusedDesign]:
+    """Yield the rates of each function on each board."""
     for function in functions:
         formatted = assign(trace(robot, function), region, Policy())
         planned = cache(partial(plan, formatted))
@@ -87,6 +88,7 @@ def _rows(
 
 
 def _row(robot: Robot, region: Region, choice: BoardFit) -> BoardRow:
+    """Return the rates of one design on its board."""
     rates = choice.rates
     return BoardRow(
         choice.plan.formatted.graph.name,
@@ -104,6 +106,7 @@ def _row(robot: Robot, region: Region, choice: BoardFit) -> BoardRow:
 
 
 def _driver_cost(robot: Robot, region: Region, choice: BoardFit) -> DriverCost:
+    """Return the measured cost of the driver for a design."""
     policy, link = Policy(), choice.board.link
     chosen = ChosenFormats(policy.word, policy=asdict(policy))
     options = AlgorithmOptions().as_dict()

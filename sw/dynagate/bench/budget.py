@@ -13,7 +13,7 @@ from dynagate.bench.codegen import OUTPUTS
 from dynagate.bench.gpu import GRADIENT
 from dynagate.bench.paper import STEPS
 
-MOST = 160_000
+MAX_OPERATIONS = 160_000
 """Number of operations that a run compiles by default, in about two minutes on one core.
 
 The gradient of Atlas on a floating base has 115,000 operations.
@@ -31,7 +31,7 @@ TIMES: Mapping[str, float] = {ROLLOUTS: 3.0, NUMPY: 0.3, DEFAULT_FRAME: 2.0, CAS
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """Measurements of a run."""
 
     operations: int
@@ -50,11 +50,11 @@ class Chosen:
         things = [f"{what} of {', '.join(names)}" if names else what for what, names in self.left_out.items()]
         return (
             f"left out: {'; '.join(things)}. All counts as {self.operations:,} operations to compile, "
-            f"a run has {MOST:,}; --all brings it"
+            f"a run has {MAX_OPERATIONS:,}; --all brings it"
         )
 
 
-def chosen(operations: Callable[[str], int], *, card: bool, peers: bool, everything: bool) -> Chosen:
+def choose(operations: Callable[[str], int], *, card: bool, peers: bool, everything: bool) -> Selection:
     """Choose what to measure for a robot: the gradient in float32, then other measurements by value while operations
     remain.
 
@@ -64,20 +64,20 @@ def chosen(operations: Callable[[str], int], *, card: bool, peers: bool, everyth
         peers: Whether peers are requested.
         everything: Whether to measure everything.
     """
-    left, whole = float(MOST), 0.0
+    left, whole = float(MAX_OPERATIONS), 0.0
     left_out: dict[str, tuple[str, ...]] = {}
     measured = set()
-    for what, function, needed in _things(operations, card, peers):
+    for what, function, needed in _candidates(operations, card, peers):
         whole += needed
         if everything or needed <= left or (what, function) == (FLOAT32, GRADIENT):
             left -= needed
             measured.add(what)
         else:
             left_out[what] = (*left_out.get(what, ()), function)
-    return Chosen(round(whole), {what: names if what in measured else () for what, names in left_out.items()})
+    return Selection(round(whole), {what: names if what in measured else () for what, names in left_out.items()})
 
 
-def _things(operations: Callable[[str], int], card: bool, peers: bool) -> Iterator[tuple[str, str, float]]:
+def _candidates(operations: Callable[[str], int], card: bool, peers: bool) -> Iterator[tuple[str, str, float]]:
     """Yield (measurement, its function or "", operations), the most valuable first.
 
     The last function of the steps has nearly as many operations as the gradient and is traced for nothing else, so the

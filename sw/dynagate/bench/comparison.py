@@ -15,7 +15,7 @@ import numpy as np
 
 from dynagate.base.progress import Progress, quiet
 from dynagate.bench import budget, codegen, contacts, gpu, peers, rollouts, solvers
-from dynagate.bench.budget import FLOAT32, STAGES, Chosen
+from dynagate.bench.budget import FLOAT32, STAGES, Selection
 from dynagate.bench.deadline import deadline
 from dynagate.bench.gpu import GRADIENT, LAYOUTS, SEED
 from dynagate.bench.measure import less_product, machine, single_call, timing
@@ -54,7 +54,7 @@ The clock of the datapath; bytes per second and latency of a PCIe 3.0 × 8 link 
 float32 streams.
 """
 
-ASKED = "asked"
+OPTIONS_KEY = "asked"
 """Key of the run's options in the figures of an unfinished run."""
 
 
@@ -89,25 +89,25 @@ def compare(
         contacts.check_points(robot)
     states = region.sample(GRADIENT, 4, SEED).values()
     drawn = hashlib.sha256(b"".join(np.ascontiguousarray(value).tobytes() for value in states)).hexdigest()
-    asked = {**options.as_dict(), "states": drawn}
+    requested = {**options.as_dict(), "states": drawn}
     result: dict[str, Any] = {"robot": robot.name, "degrees_of_freedom": robot.nv, "machine": machine()}
-    result[ASKED] = asked
-    known = begun if begun is not None and goes_on(begun, result) else {}
-    if known:
-        result["machine"] = known["machine"]
-    for name, measure in measurements(robot, region, asked, progress, result).items():
-        result[name] = known[name] if name in known else measure()
+    result[OPTIONS_KEY] = requested
+    earlier = begun if begun is not None and can_resume(begun, result) else {}
+    if earlier:
+        result["machine"] = earlier["machine"]
+    for name, measure in measurements(robot, region, requested, progress, result).items():
+        result[name] = earlier[name] if name in earlier else measure()
         if keep is not None:
             keep(result)
-    del result[ASKED]
+    del result[OPTIONS_KEY]
     if keep is not None:
         keep(result)
     return result
 
 
-def goes_on(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+def can_resume(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Return whether figures belong to an interrupted run of the same robot, options and machine."""
-    same = all(begun.get(name) == now[name] for name in ("robot", "degrees_of_freedom", ASKED))
+    same = all(begun.get(name) == now[name] for name in ("robot", "degrees_of_freedom", OPTIONS_KEY))
     same = same and isinstance(begun.get("machine"), dict)
     machines = [
         {key: value for key, value in each["machine"].items() if key != "date"} for each in (begun, now) if same
@@ -116,23 +116,23 @@ def goes_on(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 def measurements(
-    robot: Robot, region: Region, asked: Mapping[str, Any], progress: Progress, result: Mapping[str, Any]
+    robot: Robot, region: Region, requested: Mapping[str, Any], progress: Progress, result: Mapping[str, Any]
 ) -> dict[str, Callable[[], Any]]:
     """Return the measurements in order, by their name in the result. `result` holds the results of the earlier ones."""
-    batches, threads, peers_too = asked["batches"], asked["threads"], asked["pinocchio"]
-    fit = budget.chosen(
+    batches, threads, peers_too = requested["batches"], requested["threads"], requested["pinocchio"]
+    fit = budget.choose(
         lambda name: len(trace(robot, name, **options_for(robot, name))),
         card=has_driver(),
         peers=peers_too,
-        everything=asked["everything"],
+        everything=requested["everything"],
     )
-    planned = cache(lambda name: plan(assign(trace(robot, name), region, Policy()), asked["ii"]))
+    planned = cache(lambda name: plan(assign(trace(robot, name), region, Policy()), requested["ii"]))
 
     def pinocchio() -> Any:
         if not peers_too:
             return "not requested"
         progress("Pinocchio: compiling (minutes, the first time) and measuring")
-        peer = peers.pinocchio(robot, single=asked["pinocchio_single"])
+        peer = peers.pinocchio(robot, single=requested["pinocchio_single"])
         return peer if isinstance(peer, str) else asdict(peer)
 
     def casadi() -> Any:
@@ -142,7 +142,7 @@ def measurements(
         peer = codegen.casadi(robot)
         return peer if isinstance(peer, str) else asdict(peer)
 
-    def said(text: str, measure: Callable[[], Any]) -> Callable[[], Any]:
+    def announced(text: str, measure: Callable[[], Any]) -> Callable[[], Any]:
         def run() -> Any:
             progress(text)
             return measure()
@@ -163,7 +163,7 @@ def measurements(
     def unless_left_out(what: str, measure: Callable[[], Any]) -> Callable[[], Any]:
         return measure if fit.has(what) else lambda: LEFT_OUT.format(what)
 
-    held = {"contacts": said("contacts", lambda: contacts.measured(robot, region, pinocchio=peers_too))}
+    held = {"contacts": announced("contacts", lambda: contacts.measured(robot, region, pinocchio=peers_too))}
     parts = {
         "left_out": fit.text,
         "pinocchio": pinocchio,
@@ -172,15 +172,17 @@ def measurements(
         "throughput": lambda: _throughput(robot, region, threads, fit, progress),
         "partitions": lambda: _partitions(robot, region, batches, fit, progress),
         "batches": lambda: _batches(robot, region, batches, threads, fit, progress),
-        "rollouts": said("rollouts", lambda: rollouts.measured(robot, region, pinocchio=peers_too)),
-        "solver": said("the solver of optimal control", lambda: solvers.measured(robot, region, crocoddyl=peers_too)),
+        "rollouts": announced("rollouts", lambda: rollouts.measured(robot, region, pinocchio=peers_too)),
+        "solver": announced(
+            "the solver of optimal control", lambda: solvers.measured(robot, region, crocoddyl=peers_too)
+        ),
         **(held if robot.constraints else {}),
-        "cuda": said(
+        "cuda": announced(
             "the GPU, if there is one", lambda: gpu.measured(robot, region, batches, partial(options_for, robot))
         ),
-        "accuracy": said("accuracy", lambda: _accuracy(robot, fit)),
-        "fpga_modeled": said("the modeled FPGA", modeled),
-        "deadline": said("a million single calls", million),
+        "accuracy": announced("accuracy", lambda: _accuracy(robot, fit)),
+        "fpga_modeled": announced("the modeled FPGA", modeled),
+        "deadline": announced("a million single calls", million),
         "paper": lambda: paper({**result, "threads": threads}),
     }
     of_budget = {
@@ -200,12 +202,13 @@ def options_for(robot: Robot, name: str) -> dict[str, Any]:
     of products chooses. For Atlas both are the same.
     """
     function = FUNCTIONS[name]
-    known = function.options.get(next(iter(function.forms)), ())
-    chosen = {"mass": "shared"} if robot.nv > SEARCHED else {"frame": "fewest", "mass": "shared"}
-    return {key: value for key, value in chosen.items() if key in known}
+    accepted = function.options.get(next(iter(function.forms)), ())
+    fastest = {"mass": "shared"} if robot.nv > SEARCHED else {"frame": "fewest", "mass": "shared"}
+    return {key: value for key, value in fastest.items() if key in accepted}
 
 
-def _single_calls(robot: Robot, region: Region, fit: Chosen, progress: Progress) -> dict[str, Any]:
+def _single_calls(robot: Robot, region: Region, fit: Selection, progress: Progress) -> dict[str, Any]:
+    """Measure single calls from C for each function, in float64 and float32."""
     rows: dict[str, Any] = {}
     for name in dict.fromkeys((*STAGES, *STEPS)):
         dtypes = [dtype for dtype in (np.float64, np.float32) if fit.has(str(np.dtype(dtype)), name)]
@@ -218,12 +221,12 @@ def _single_calls(robot: Robot, region: Region, fit: Chosen, progress: Progress)
     return rows
 
 
-def _throughput(robot: Robot, region: Region, threads: int, fit: Chosen, progress: Progress) -> list[dict[str, Any]]:
+def _throughput(robot: Robot, region: Region, threads: int, fit: Selection, progress: Progress) -> list[dict[str, Any]]:
     """Measure large batches through `compile` with bound arrays; the largest batch with several threads too."""
     rows = []
     for name, dtype, layout, count in product(STAGES, (np.float32, np.float64), HOST_LAYOUTS, sorted({1, threads})):
         options = {"dtype": dtype, "threads": count, **HOST_LAYOUTS[layout]}
-        if not fit.has(_thing(options), name):
+        if not fit.has(_measurement_name(options), name):
             continue
         progress(f"batches: {name}, {np.dtype(dtype)}, {layout}, {count} threads")
         row = {"function": name, "dtype": str(np.dtype(dtype)), "layout": layout, "threads": count}
@@ -235,7 +238,7 @@ def _throughput(robot: Robot, region: Region, threads: int, fit: Chosen, progres
     return rows
 
 
-def _thing(options: Mapping[str, Any]) -> str:
+def _measurement_name(options: Mapping[str, Any]) -> str:
     """Return the name in `budget` of the kernels with these options; without options, numpy."""
     if not options:
         return budget.NUMPY
@@ -253,7 +256,7 @@ def _filled(accelerator: Opened, region: Region, batch: int) -> dict[str, Any]:
 
 
 def _partitions(
-    robot: Robot, region: Region, batches: Sequence[int], fit: Chosen, progress: Progress
+    robot: Robot, region: Region, batches: Sequence[int], fit: Selection, progress: Progress
 ) -> list[dict[str, Any]]:
     """Measure how a call can be divided between host and accelerator, in C, float32, on one thread.
 
@@ -262,18 +265,18 @@ def _partitions(
     kernel.
     """
     progress("partitions of a call")
-    needed = {name: (*BESIDE[name], function) for name, function in ON_CHIP.items()}
+    needed = {name: (*HOST_FUNCTIONS[name], function) for name, function in ON_CHIP.items()}
     needed = {name: all_of for name, all_of in needed.items() if all(fit.has(FLOAT32, one) for one in all_of)}
     names = dict.fromkeys(one for all_of in needed.values() for one in all_of)
     kernel = {name: compile(robot, name, dtype=np.float32, **options_for(robot, name)) for name in names}
     rows = []
     for batch in batches:
-        known = _filled(kernel[GRADIENT], region, batch)
-        calls = {name: _called(name, kernel[name], known) for name in names}
+        arrays = _filled(kernel[GRADIENT], region, batch)
+        calls = {name: _called(name, kernel[name], arrays) for name in names}
         for name, all_of in needed.items():
             *ahead, last = (calls[one] for one in all_of)
             parts = ("dtau_dq", "dtau_dqd") if name == "split" else ()
-            behind = [less_product(known["minv"], known[part])[1] for part in parts]
+            behind = [less_product(arrays["minv"], arrays[part])[1] for part in parts]
             beside = timing(partial(_all, [*ahead, *behind]), 0.2).ns if ahead else 0.0
             taken = timing(partial(_all, [*ahead, last, *behind]), 0.3)
             rows.append({"partition": name, "batch": batch, **asdict(taken), "host_ns": beside})
@@ -282,22 +285,23 @@ def _partitions(
     return rows
 
 
-def _called(name: str, kernel: Opened, known: dict[str, Any]) -> Callable[[], Any]:
+def _called(name: str, kernel: Opened, arrays: dict[str, Any]) -> Callable[[], Any]:
     """Return a function that calls a kernel on arrays by name. Its results are added to the arrays and overwritten by
     each call.
     """
-    run = kernel.bind(**{argument.name: known[argument.name] for argument in FUNCTIONS[name].inputs})
-    known |= run()
+    run = kernel.bind(**{argument.name: arrays[argument.name] for argument in FUNCTIONS[name].inputs})
+    arrays |= run()
     return run
 
 
 def _all(calls: Sequence[Callable[[], Any]]) -> None:
+    """Call functions one after another."""
     for call in calls:
         call()
 
 
 def _batches(
-    robot: Robot, region: Region, batches: Sequence[int], threads: int, fit: Chosen, progress: Progress
+    robot: Robot, region: Region, batches: Sequence[int], threads: int, fit: Selection, progress: Progress
 ) -> list[dict[str, Any]]:
     """Measure batches end to end: numpy arrays in, numpy arrays out, with bound arrays."""
     rows = []
@@ -310,7 +314,7 @@ def _batches(
     ]
     operations = len(trace(robot, GRADIENT, **options_for(robot, GRADIENT)))
     for device, options in devices:
-        if not fit.has(_thing(options), GRADIENT):
+        if not fit.has(_measurement_name(options), GRADIENT):
             continue
         progress(f"end to end: {device}")
         with compile(robot, GRADIENT, device=device, **options, **options_for(robot, GRADIENT)) as accelerator:
@@ -332,7 +336,7 @@ def _batches(
     return rows
 
 
-def _accuracy(robot: Robot, fit: Chosen) -> dict[str, Any]:
+def _accuracy(robot: Robot, fit: Selection) -> dict[str, Any]:
     """Return the relative L2 error of each output over all states, against the graph in float64.
 
     float32 is measured in the frame with the fewest operations and in the default one, at states like those of the
@@ -363,7 +367,7 @@ def _accuracy(robot: Robot, fit: Chosen) -> dict[str, Any]:
     return rows
 
 
-BESIDE: dict[str, tuple[str, ...]] = {
+HOST_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "split": ("forward_dynamics", "mass_matrix_inverse"),
     "fused": ("forward_dynamics", "mass_matrix_inverse"),
     "completely fused": (),

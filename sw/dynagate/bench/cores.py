@@ -45,7 +45,7 @@ class CoreRow:
 
 
 @dataclass(frozen=True)
-class NotHeld:
+class NoCore:
     """A function that fits no core of a board."""
 
     function: str
@@ -56,12 +56,13 @@ class NotHeld:
 
 def core_rows(
     robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, progress: Progress = quiet
-) -> list[CoreRow | NotHeld]:
+) -> list[CoreRow | NoCore]:
     """Return the rates of each function as a program for the cores of each board that has cores."""
     return list(_rows(robot, region, functions, progress))
 
 
-def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Progress) -> Iterator[CoreRow | NotHeld]:
+def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Progress) -> Iterator[CoreRow | NoCore]:
+    """Yield the rates of each function on the cores of each board."""
     known: dict[Core, ProgramSchedule] = {}
     for function in functions:
         formatted: dict[int, FormattedGraph] = {}
@@ -81,7 +82,7 @@ def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Prog
                 check_fits(known[own.core])
                 yield _row(function, own, known[own.core])
             except (ProgramError, FuseError) as error:
-                yield NotHeld(function, name, str(error))
+                yield NoCore(function, name, str(error))
 
 
 def _program(formatted: FormattedGraph, core: Core) -> Instructions:
@@ -89,6 +90,7 @@ def _program(formatted: FormattedGraph, core: Core) -> Instructions:
 
 
 def _row(function: str, own: BoardCores, scheduled: ProgramSchedule) -> CoreRow:
+    """Return the rates of one scheduled program on a board's cores."""
     clock = own.board.clock_mhz * 1e6
     inputs, results = scheduled.inputs + OVERHEAD, sum(map(len, scheduled.outputs)) + OVERHEAD
     sending = max(results + 2 * own.core.units + OUTPUT_OVERHEAD_CYCLES, inputs)
@@ -116,12 +118,12 @@ COLUMNS: list[Column[CoreRow]] = [
 """Columns of the printed table."""
 
 
-def core_table(rows: Sequence[CoreRow | NotHeld]) -> str:
+def core_table(rows: Sequence[CoreRow | NoCore]) -> str:
     """Return a table with a line for each function and board, and the programs that fit no core."""
     return "\n".join(
         [
             "the processor's cores: samples a second of programs, modeled",
             *table_lines(COLUMNS, [row for row in rows if isinstance(row, CoreRow)]),
-            *(f"no core of {row.board}: {row.reason}" for row in rows if isinstance(row, NotHeld)),
+            *(f"no core of {row.board}: {row.reason}" for row in rows if isinstance(row, NoCore)),
         ]
     )

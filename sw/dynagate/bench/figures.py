@@ -43,12 +43,14 @@ def origin(result: Mapping[str, Any]) -> str:
 
 
 def _steps(result: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    """Return figure 1: a single computation in three steps, by device."""
     bars = {"": {device: _bar(steps) for device, steps in shown.items()}}
     notes = ["medians in float32, Pinocchio in float64; arrays where they are computed, no link", origin(result)]
     return draw_bars(f"{result['robot']}: one gradient of forward dynamics", bars, STEP_COLORS, "µs", notes)
 
 
 def _partitions(result: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    """Return figure 2: partitions between host and coprocessor, by device and batch."""
     groups: dict[str, dict[str, Bar | str]] = {}
     for device, rows in shown.items():
         for row in () if isinstance(rows, str) else rows:
@@ -61,6 +63,7 @@ def _partitions(result: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
 
 
 def _devices(result: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    """Return figure 3: the gradient on each device, by batch."""
     groups: dict[str, dict[str, Bar | str]] = {}
     for device, rows in shown.items():
         for row in () if isinstance(rows, str) else rows:

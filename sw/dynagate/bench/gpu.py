@@ -75,6 +75,7 @@ def measured(robot: Robot, region: Region, batches: Sequence[int], options: Opti
 
 
 def _measured(robot: Robot, region: Region, batches: Sequence[int], options: Options) -> dict[str, Any]:
+    """Measure everything on the GPU."""
     host = list(_host(robot, region, batches, options))
     kit = {"compiler": f"nvcc {nvcc_version()}", "driver": driver_version()}
     if find_spec("cupy") is None:
@@ -116,6 +117,7 @@ def states(region: Region, batch: int, layout: str = "rows", dtype: Any = np.flo
 
 
 def _host(robot: Robot, region: Region, batches: Sequence[int], options: Options) -> Iterator[dict[str, Any]]:
+    """Measure batches in host memory, including copies."""
     for dtype, label in ((np.float32, ""), (np.float64, ", float64")):
         with compile(robot, GRADIENT, device="cuda", dtype=dtype, **options(GRADIENT)) as accelerator:
             for batch in batches:
@@ -130,6 +132,7 @@ def _host(robot: Robot, region: Region, batches: Sequence[int], options: Options
 def _resident(
     cupy: Any, robot: Robot, region: Region, batches: Sequence[int], layout: str, options: Options
 ) -> Iterator[dict[str, Any]]:
+    """Measure batches that stay on the GPU, in one layout of results."""
     stream = cupy.cuda.Stream(non_blocking=True)
     chosen = {"dtype": np.float32, **options(GRADIENT), **RESIDENT[layout]}
     with stream, compile(robot, GRADIENT, device="cuda", stream=stream.ptr, **chosen) as accelerator:

@@ -116,6 +116,7 @@ def _text(numbers: Any) -> str:
 
 
 def _run(command: list[str], stdin: str | None = None) -> str:
+    """Run a command and return its output. Raise CompileError if it fails."""
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).splitlines()[-3:]

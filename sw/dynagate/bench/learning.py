@@ -21,6 +21,7 @@ Calls = dict[str, Callable[[], object]]
 
 
 def states(robot: Robot) -> dict[str, Any]:
+    """Return random states (BATCH, nv)."""
     random = np.random.default_rng(1)
     return {name: random.normal(size=(BATCH, robot.nv)) for name in ("q", "qd", "tau")}
 
@@ -41,10 +42,12 @@ def plain(robot: Robot) -> Calls:
 
 
 def torques(robot: Robot) -> np.ndarray:
+    """Return random torques (TRAJECTORIES, STEPS, nv)."""
     return np.random.default_rng(2).normal(size=(TRAJECTORIES, STEPS, robot.nv))
 
 
 def in_jax(robot: Robot) -> Calls:
+    """Return calls of the JAX operators with the same work as the plain calls."""
     import jax
     import jax.numpy as jnp
 
@@ -67,6 +70,7 @@ def in_jax(robot: Robot) -> Calls:
 
 
 def in_torch(robot: Robot) -> Calls:
+    """Return calls of the PyTorch operators with the same work as the plain calls."""
     import torch
 
     import dynagate.torch

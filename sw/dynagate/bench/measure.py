@@ -49,10 +49,12 @@ class Timing:
 
     @staticmethod
     def of(taken: Sequence[float]) -> Timing:
+        """Return the median and spread of measured times in ns."""
         low, middle, high = np.quantile(taken, [0.25, 0.5, 0.75])
         return Timing(float(middle), float(high - low), len(taken))
 
     def per(self, count: int) -> Timing:
+        """Return the time divided by a number of samples."""
         return Timing(self.ns / count, self.spread / count, self.repeats)
 
 

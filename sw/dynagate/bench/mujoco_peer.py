@@ -42,6 +42,7 @@ def model_text(robot: Robot, dt: float, implicit_damping: bool = False) -> str:
 
 
 def _body(parent: xml.Element, link: Link) -> xml.Element:
+    """Add a link and its joint to its parent's body."""
     joint, inertia = link.joint, np.array(link.inertia)
     axes = np.array(joint.rotation).T[:2]
     body = xml.SubElement(parent, "body", pos=_numbers(joint.translation), xyaxes=_numbers(axes.ravel()))

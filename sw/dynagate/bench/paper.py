@@ -44,6 +44,7 @@ def paper(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _figure1(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the times of the three steps by device."""
     peer, card, chip = result["pinocchio"], _card(result, "steps"), result["fpga_modeled"]
     cpu = result["single_call"]
     absent = [name for name in STEPS if "float32" not in cpu.get(name, {})]
@@ -53,10 +54,10 @@ def _figure1(result: Mapping[str, Any]) -> dict[str, Any]:
         GPU: card if isinstance(card, str) else [card[name]["ns"] for name in STEPS],
         FPGA: chip if isinstance(chip, str) else [chip["single_call"][name] for name in STEPS],
     }
-    return {device: times if isinstance(times, str) else _apart(times) for device, times in up_to.items()}
+    return {device: times if isinstance(times, str) else _step_times(times) for device, times in up_to.items()}
 
 
-def _apart(up_to: Sequence[float]) -> dict[str, float]:
+def _step_times(up_to: Sequence[float]) -> dict[str, float]:
     """Return the time of each step, from the times up to and including each.
 
     A step that overlaps a later one, or took longer by itself, gets only the remainder, so the times add up to the
@@ -68,6 +69,7 @@ def _apart(up_to: Sequence[float]) -> dict[str, float]:
 
 
 def _figure2(result: Mapping[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
+    """Return the times of partitions by device."""
     rows = {CPU: result["partitions"], GPU: _card(result, "partitions"), FPGA: _chip(result, "partitions")}
     columns = ("partition", "batch", "ns", "host_ns")
     return {
@@ -79,6 +81,7 @@ def _figure2(result: Mapping[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
 
 
 def _figure3(result: Mapping[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
+    """Return the times of the complete gradient by device and batch."""
     threads = result["threads"]
     chosen = ("cpu", "float32", False, threads)
     rows = [r for r in result["batches"] if (r["device"], r["dtype"], r["packed"], r["threads"]) == chosen]

@@ -151,6 +151,7 @@ def measured(result: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 def _figure(
     result: Mapping[str, Any], times: Mapping[str, Any], function: str, dtype: str, timing: Mapping[str, Any]
 ) -> dict[str, Any]:
+    """Return one figure: time, spread, ratio to Pinocchio and error."""
     figure = {"ns": _rounded(timing["ns"]), "spread": _rounded(timing["spread"])}
     if function in times:
         figure["times_pinocchio"] = _rounded(times[function][0] / timing["ns"])

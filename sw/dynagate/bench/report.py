@@ -140,6 +140,7 @@ def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
 
 
 def _grid(result: dict[str, Any]) -> list[str]:
+    """Return end-to-end times as a table of devices and batches."""
     lines_by_label = series(result)
     batches = sorted(next(iter(lines_by_label.values())))
     lines = [f"  {'N':<28}" + "".join(f"{n:>10}" for n in batches)]

@@ -38,7 +38,7 @@ def measured(robot: Robot, region: Region, *, batch: int = 1024, pinocchio: bool
 
     `kernel` is the loop on existing arrays, `call` is `Rollout` with checks and new arrays, and `forward_dynamics` is
     its kernel at the same batch, each in float32 and float64. `pinocchio` and `mujoco` are a step in float64, or the
-    reason why there is none. `one` is a trajectory of STEPS steps called from Python, and `single` one forward dynamics
+    reason why it is missing. `one` is a trajectory of STEPS steps called from Python, and `single` one forward dynamics
     called from C, in ns in total, in float64.
 
     Args:
@@ -81,6 +81,7 @@ def measured(robot: Robot, region: Region, *, batch: int = 1024, pinocchio: bool
 
 
 def _kernel(robot: Robot, inputs: Mapping[str, Any], dtype: Any) -> Callable[[], Any]:
+    """Return a call of the compiled rollout loop on existing arrays."""
     batch = len(inputs["q"])
     loop = rollout_loop(robot, Rollout(robot, steps=STEPS, dt=DT, device="numpy").options)
     kernel = LoopKernel(loop, dtype)
@@ -89,6 +90,7 @@ def _kernel(robot: Robot, inputs: Mapping[str, Any], dtype: Any) -> Callable[[],
 
 
 def _pinocchio(robot: Robot) -> dict[str, Any] | str:
+    """Return the time of Pinocchio's step, or the reason why it is missing."""
     libraries = peers.installed()
     if isinstance(libraries, str):
         return libraries

@@ -45,6 +45,7 @@ def turns(robot: Robot, cost: Cost, q0: Array, goal: Array) -> Iterator[tuple[st
 
 
 def repeated(call: Callable[[], Any]) -> int:
+    """Make CALLS calls and return CALLS."""
     for _ in range(CALLS):
         call()
     return CALLS

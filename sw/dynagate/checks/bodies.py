@@ -17,7 +17,7 @@ ROUNDING = 1e-3
 OSMIUM = 22590.0
 """Density of the densest solid, kg/m³."""
 
-LIGHT = 1.0
+LEAST_DENSITY = 1.0
 """Density below which shapes are probably far too large, kg/m³."""
 
 ORDERS = {
@@ -49,6 +49,7 @@ def is_possible(inertia: Floats) -> bool:
 
 
 def _mass(body: UrdfBody) -> Iterator[Finding]:
+    """Yield findings on the mass and the density of a body."""
     if body.mass < 0.0:
         yield Finding("error", "mass", body.place, f"mass {body.mass:g} kg", body.mass, body.line)
     if body.mass == 0.0 and np.any(body.inertia):
@@ -61,13 +62,14 @@ def _mass(body: UrdfBody) -> Iterator[Finding]:
         grams = f'if the mass is in grams: <mass value="{body.mass / 1e3:g}"/>' if density < 1e3 * OSMIUM else ""
         text = f"mass {body.mass:g} kg in a box of {volume * 1e3:.3g} l: {density:.3g} kg/m³ is denser than any solid"
         yield Finding("warning", "density", body.place, text, density, body.line, grams)
-    elif density < LIGHT and volume > 1e-3:
+    elif density < LEAST_DENSITY and volume > 1e-3:
         text = f"mass {body.mass:g} kg in a box of {volume:.3g} m³: {density:.2g} kg/m³ is lighter than air"
         advice = 'are the shapes in millimetres? scale="0.001 0.001 0.001"' if density * 1e9 < OSMIUM * 10 else ""
         yield Finding("warning", "density", body.place, text, density, body.line, advice)
 
 
 def _center(body: UrdfBody) -> Iterator[Finding]:
+    """Yield a finding if the center of mass lies outside the body's shapes."""
     if body.lower is None or body.upper is None or body.size is None or body.mass <= 0.0:
         return
     beyond = float(np.max(np.maximum(body.lower - body.com, body.com - body.upper)))
@@ -81,6 +83,9 @@ def _center(body: UrdfBody) -> Iterator[Finding]:
 
 
 def _inertia(body: UrdfBody) -> Iterator[Finding]:
+    """Yield findings on the inertia of a body: impossible moments, or a radius of gyration that does not fit its
+    size.
+    """
     if body.mass <= 0.0:
         return
     moments = np.linalg.eigvalsh(body.inertia)
@@ -88,7 +93,7 @@ def _inertia(body: UrdfBody) -> Iterator[Finding]:
     if not is_possible(body.inertia):
         fault = "the largest exceeds the sum of the others" if moments[0] > 0.0 else "all must be above 0"
         text = f"principal moments of inertia {shown} kg m² are those of no body: {fault}"
-        yield Finding("error", "inertia", body.place, text, float(moments[2]), body.line, _slip(body))
+        yield Finding("error", "inertia", body.place, text, float(moments[2]), body.line, _likely_mistake(body))
         return
     radius = float(np.sqrt(moments.sum() / 2.0 / body.mass))
     limit = 5.0 if body.size is None else 0.55 * body.size + 1e-3
@@ -101,7 +106,7 @@ def _inertia(body: UrdfBody) -> Iterator[Finding]:
         yield Finding("warning", "inertia", body.place, text, radius, body.line, "is the inertia in another unit?")
 
 
-def _slip(body: UrdfBody) -> str:
+def _likely_mistake(body: UrdfBody) -> str:
     """Return the likely mistake behind an impossible inertia, with a corrected line; "" if no guess fits."""
     entries = body.inertia[np.triu_indices(3)]
     for order, places in ORDERS.items():
@@ -166,6 +171,7 @@ def _ratio(bodies: Sequence[UrdfBody]) -> Iterator[Finding]:
 
 
 def _matrix(entries: Floats) -> Floats:
+    """Return the symmetric matrix (3, 3) with these entries of its upper triangle."""
     xx, xy, xz, yy, yz, zz = entries
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 

@@ -17,8 +17,8 @@ from dynagate.checks.motion import check_motion
 from dynagate.checks.source import RobotSource, bodies_of
 from dynagate.robot import robots
 from dynagate.robot.errors import RobotError, RobotWarning
-from dynagate.robot.markup import is_mjcf
 from dynagate.robot.model import Robot
+from dynagate.robot.robot_xml import is_mjcf
 
 
 @explained
@@ -59,6 +59,7 @@ def check(robot: Robot | str | PathLike[str], *, trust: bool = False) -> list[Fi
 
 
 def _of_robot(robot: Robot, source: RobotSource | None) -> list[Finding]:
+    """Return the findings on a robot that was read."""
     bodies = source.bodies if source else bodies_of(robot.links)
     return [
         *check_bodies(bodies),

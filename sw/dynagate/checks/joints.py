@@ -12,20 +12,20 @@ import numpy as np
 from dynagate.checks.finding import Finding
 from dynagate.checks.source import RobotSource, UrdfBody
 from dynagate.robot.errors import RobotError
-from dynagate.robot.markup import numbers
 from dynagate.robot.parts import Joint
+from dynagate.robot.robot_xml import numbers
 from dynagate.robot.tree import RobotTree
 
 SIDES = (("left", "right"), ("l", "r"), ("lf", "rf"), ("lh", "rh"), ("fl", "fr"), ("rl", "rr"), ("hl", "hr"))
 """Words in names of the left side, and the corresponding words of the right side."""
 
-FAST = {"rad": 100.0, "m": 20.0}
+IMPLAUSIBLE_SPEED = {"rad": 100.0, "m": 20.0}
 """Speeds in rad/s and m/s that hardly any joint reaches."""
-STRONG = {"rad": 1e5, "m": 1e6}
+IMPLAUSIBLE_FORCE = {"rad": 1e5, "m": 1e6}
 """Torques in N m and forces in N that hardly any joint has."""
-TURNS = 4.0 * math.pi
+LARGEST_ANGLE = 4.0 * math.pi
 """Largest plausible angle in rad. A larger limit is probably in degrees."""
-STROKE = 10.0
+LARGEST_TRAVEL = 10.0
 """Largest plausible travel in m. A larger limit is probably in millimetres."""
 
 
@@ -63,8 +63,8 @@ def _limits(joint: Joint, line: int | None) -> Iterator[Finding]:
     place = f"joint '{joint.name}'"
     unit, force = joint.kind.units
     for key, value, most, of in (
-        ("velocity", joint.velocity, FAST[unit], f"{unit}/s"),
-        ("effort", joint.effort, STRONG[unit], force),
+        ("velocity", joint.velocity, IMPLAUSIBLE_SPEED[unit], f"{unit}/s"),
+        ("effort", joint.effort, IMPLAUSIBLE_FORCE[unit], force),
     ):
         if value == 0.0 and joint.mimic is None:
             text = f"{key} limit is 0, so bounds hold the joint still"
@@ -76,10 +76,10 @@ def _limits(joint: Joint, line: int | None) -> Iterator[Finding]:
     if low is None or high is None:
         return
     widest = max(abs(low), abs(high))
-    if joint.kind.turning and widest > TURNS and widest <= 720.0:
+    if joint.kind.turning and widest > LARGEST_ANGLE and widest <= 720.0:
         advice = f'if they are degrees: lower="{math.radians(low):.6g}" upper="{math.radians(high):.6g}"'
         yield Finding("warning", "limits", place, f"position limits {low:g} to {high:g} rad", widest, line, advice)
-    if joint.kind.sliding and high - low > STROKE:
+    if joint.kind.sliding and high - low > LARGEST_TRAVEL:
         advice = f'if they are millimetres: lower="{low / 1e3:g}" upper="{high / 1e3:g}"'
         yield Finding("warning", "limits", place, f"position limits {low:g} to {high:g} m", high - low, line, advice)
     if joint.mimic is None and not low <= 0.0 <= high:

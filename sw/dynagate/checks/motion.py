@@ -19,9 +19,9 @@ STATES = 256
 """Number of random configurations."""
 SEED = 1
 """Seed of the random configurations."""
-FAR = 20.0
+LARGEST_OFFSET = 20.0
 """Largest plausible offset between joints in m. A larger one is probably in millimetres."""
-STIFF = 1e10
+LARGEST_CONDITION = 1e10
 """Condition number of the mass matrix at which float64 loses ten digits."""
 
 
@@ -66,7 +66,7 @@ def _lengths(robot: Robot, source: RobotSource | None) -> Iterator[Finding]:
     """Yield findings on offsets between joints that are probably in millimetres."""
     for link in robot.links:
         length = float(np.linalg.norm(link.joint.translation))
-        if length > FAR:
+        if length > LARGEST_OFFSET:
             xyz = " ".join(f"{x / 1e3:g}" for x in link.joint.translation)
             name = link.joint.name
             text = f"{length:g} m from the joint before it"
@@ -112,7 +112,7 @@ def _condition(robot: Robot, q: Floats, source: RobotSource | None) -> Iterator[
         yield Finding("error", "mass matrix", f"joint '{joint}'", text, least, line, advice)
         return
     condition = most / least
-    level = "warning" if condition > STIFF else "note"
+    level = "warning" if condition > LARGEST_CONDITION else "note"
     text = f"condition of the mass matrix is up to {condition:.3g}; this joint moves the least inertia, {least:.3g}"
-    advice = "robot.with_armature(...) adds the rotor's inertia" if condition > STIFF else ""
+    advice = "robot.with_armature(...) adds the rotor's inertia" if condition > LARGEST_CONDITION else ""
     yield Finding(level, "mass matrix", f"joint '{joint}'", text, condition, line, advice)

@@ -12,8 +12,8 @@ from dynagate.base.arrays import Floats
 from dynagate.robot.errors import RobotError
 from dynagate.robot.geometry import origin_of, sizes_of
 from dynagate.robot.inertia import check_size
-from dynagate.robot.markup import number, numbers, parse
 from dynagate.robot.parts import Link
+from dynagate.robot.robot_xml import number, numbers, parse
 from dynagate.robot.rotations import Rounding
 from dynagate.robot.visuals import folder_of, mesh_bytes
 
@@ -89,6 +89,7 @@ class RobotSource:
         return None if element is None else int(element.sourceline)
 
     def _body(self, link: Any, inertial: Any) -> UrdfBody:
+        """Return the body of a link. Raise RobotError if its <inertial> cannot be read."""
         where = f"link '{link.get('name')}'"
         entries = inertial.find("inertia")
         mass = inertial.find("mass")

@@ -58,6 +58,7 @@ class MimicMap:
         self.chain = self._chains(robot)
 
     def _chains(self, robot: Robot) -> list[list[int]]:
+        """Return, for each coordinate, the columns of its row in the factor of M_r."""
         if self.is_identity:
             dofs = [range(v.start, v.stop) for _, _, v in robot.slices()]
             support = [[e for j in robot.ancestors(i) for e in dofs[j]] for i in range(len(robot.links))]

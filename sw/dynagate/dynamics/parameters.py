@@ -80,6 +80,7 @@ class Overrides:
         return own
 
     def _add(self, kind: str, i: int, row: Array) -> None:
+        """Store the numbers of one parameter for link, joint or frame i."""
         scalars = {ARMATURE: self.armature, DAMPING: self.damping, FRICTION: self.friction}
         if kind in scalars:
             scalars[kind][i] = row[0]

@@ -168,6 +168,7 @@ class TerminalModel(ActionModel):
 
 
 def _of_shape(name: str, value: npt.ArrayLike, size: int) -> Floats:
+    """Return an array (size,) of floats. Raise ArgumentError if it has another shape."""
     array = np.asarray(value, dtype=np.float64)
     if array.shape != (size,):
         raise ArgumentError(f"{name} has shape {array.shape}; expected ({size},)")

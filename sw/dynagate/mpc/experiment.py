@@ -193,6 +193,7 @@ def _recording(derivatives: Derivatives, visited: dict[str, list[np.ndarray]]) -
 def _formats(
     graph: Any, region: Region, policy: str, value: float, trajectories: dict[str, np.ndarray]
 ) -> FormattedGraph:
+    """Return the number formats that a policy chooses at one setting."""
     if policy == "optimized":
         return optimize(graph, region, Goal(value), trajectories=trajectories).formatted
     return ONE_WORD["word" if policy == "rtl" else policy](graph, region, Policy(word=int(value)), trajectories)
@@ -212,6 +213,7 @@ COLUMNS: list[Column[LoopOutcome]] = [
 
 
 def table(reference: ReachSolution, outcomes: Sequence[LoopOutcome]) -> str:
+    """Return a table of the outcomes."""
     lines = [
         f"float64: {'converged' if reference.success else 'not converged'} in {reference.iterations} iterations, "
         f"cost {reference.cost:.6g}",

@@ -68,6 +68,7 @@ class _Batch:
         self._values: dict[str, Floats] = {}
 
     def of(self, knot: int, x: Floats, u: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹ (n, n) of one knot at state x and torques u."""
         self.x[knot], self.u[knot] = x, u
         if not (np.array_equal(self._done_x[knot], x) and np.array_equal(self._done_u[knot], u)):
             self._done_x, self._done_u = self.x.copy(), self.u.copy()
@@ -186,6 +187,7 @@ def _solver(
     targets: Sequence[Floats],
     holds: Sequence[Floats],
 ) -> Any:
+    """Return Crocoddyl's solver for a reaching problem."""
     batch = _Batch(reach.knots, model.robot.nv, derivatives)
     steps = [_Step(reach, k, batch, model, holds[k], targets[k]) for k in range(reach.knots)]
     end = _End(reach, batch, model, holds[-1], targets[-1])

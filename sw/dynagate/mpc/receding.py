@@ -274,6 +274,7 @@ PLANNERS: Mapping[str, Callable[[ClosedLoop, int], Planner]] = {"ilqr": IlqrPlan
 
 
 def _row(name: str, errors: Array) -> Row:
+    """Return the row of a controller from its errors (steps, nv), infinite if one is not finite."""
     if not np.isfinite(errors).all():
         return Row(name, np.inf, np.inf)
     late = errors[len(errors) // 2 :]

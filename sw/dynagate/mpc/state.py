@@ -45,8 +45,8 @@ class State(crocoddyl.StateAbstract):
     def __init__(self, robot: Robot) -> None:
         super().__init__(robot.nq + robot.nv, 2 * robot.nv)
         self.robot, self._random = robot, np.random.default_rng(0)
-        self._apart = Single(_derivatives(robot, "between"))
-        self._moved = Single(_derivatives(robot, "advance"))
+        self._difference = Single(_derivatives(robot, "between"))
+        self._advance = Single(_derivatives(robot, "advance"))
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats]:
         return x[: self.robot.nq], x[self.robot.nq :]
@@ -73,25 +73,26 @@ class State(crocoddyl.StateAbstract):
 
     def Jdiff(self, x0: Floats, x1: Floats, firstsecond: Any = None) -> Any:
         """Return the derivatives (2 nv, 2 nv) of `diff` with respect to its first and second state."""
-        result = self._apart(q=self._parts(x0)[0], q_next=self._parts(x1)[0])
+        result = self._difference(q=self._parts(x0)[0], q_next=self._parts(x1)[0])
         first, second = self._blocks(result["dmoved_dq"][0], -1.0), self._blocks(result["dmoved_dq_next"][0], 1.0)
-        return _asked(firstsecond, first, second)
+        return _requested(firstsecond, first, second)
 
     def Jintegrate(self, x: Floats, dx: Floats, firstsecond: Any = None) -> Any:
         """Return the derivatives (2 nv, 2 nv) of `integrate` with respect to its state and direction."""
         q, v = self._parts(x)[0], dx[: self.robot.nv]
-        result = self._moved(q=q, v=v, origin=integrate(self.robot, q, v))
+        result = self._advance(q=q, v=v, origin=integrate(self.robot, q, v))
         first, second = self._blocks(result["dmoved_dq"][0], 1.0), self._blocks(result["dmoved_dv"][0], 1.0)
-        return _asked(firstsecond, first, second)
+        return _requested(firstsecond, first, second)
 
     def _blocks(self, of_configuration: Floats, of_velocity: float) -> Floats:
+        """Return a derivative (2 nv, 2 nv) from its block for configurations and its factor for velocities."""
         n = self.robot.nv
         result = np.zeros((2 * n, 2 * n))
         result[:n, :n], result[n:, n:] = of_configuration, of_velocity * np.eye(n)
         return result
 
 
-def _asked(firstsecond: Any, first: Floats, second: Floats) -> Any:
+def _requested(firstsecond: Any, first: Floats, second: Floats) -> Any:
     """Return the derivatives that Crocoddyl requests by its enumeration."""
     if firstsecond == crocoddyl.Jcomponent.first:
         return first

@@ -30,17 +30,17 @@ def pose_of(part: Frame | Joint) -> Pose:
     return np.array(part.rotation), np.array(part.translation)
 
 
-def composed(first: Pose, second: Pose) -> Pose:
+def pose_product(first: Pose, second: Pose) -> Pose:
     """Return first ∘ second: the second pose expressed in the frame in which the first is expressed."""
     return without_noise(first[0] @ second[0]), summed(first[0] @ second[1], first[1])
 
 
-def inverse(pose: Pose) -> Pose:
+def inverse_pose(pose: Pose) -> Pose:
     """Return the inverse of a pose."""
     return pose[0].T, without_noise(-pose[0].T @ pose[1])
 
 
-def placed(part: Any, pose: Pose) -> Any:
+def at_pose(part: Any, pose: Pose) -> Any:
     """Return a copy of a frame or joint at another pose."""
     return replace(part, rotation=matrix3(pose[0]), translation=vector3(pose[1]))
 
@@ -64,9 +64,9 @@ def with_robot(robot: Tree, other: RobotTree, on: str, translation: Any, rotatio
     frame = robot.frame(on)
     own = Frame(on, frame.link)
     turned = numbers("rotation=", rotation, (3, 3), FINITE, RobotError)
-    own = placed(own, (turned, numbers("translation=", translation, (3,), FINITE, RobotError)))
+    own = at_pose(own, (turned, numbers("translation=", translation, (3,), FINITE, RobotError)))
     check_frame(robot.links, own)
-    seat = composed(pose_of(frame), pose_of(own))
+    seat = pose_product(pose_of(frame), pose_of(own))
     other = with_names(other, {}, prefix)
     _check_free(robot, other)
     links, frames = list(robot.links), list(robot.frames)
@@ -77,15 +77,15 @@ def with_robot(robot: Tree, other: RobotTree, on: str, translation: Any, rotatio
             # the floating root becomes fixed
             if above >= 0:
                 links[above] = links[above].joined(*body_at(link, pose))
-            frames.append(placed(Frame(link.name, above), pose))
+            frames.append(at_pose(Frame(link.name, above), pose))
             place[i] = above, pose
             continue
-        joint = placed(link.joint, composed(pose, pose_of(link.joint)))
+        joint = at_pose(link.joint, pose_product(pose, pose_of(link.joint)))
         links.append(replace(link, parent=above, joint=joint))
         place[i] = len(links) - 1, (np.eye(3), np.zeros(3))
     for each in other.frames:
         above, pose = place[each.link]
-        frames.append(placed(replace(each, link=above), composed(pose, pose_of(each))))
+        frames.append(at_pose(replace(each, link=above), pose_product(pose, pose_of(each))))
     return replace(
         robot,
         links=tuple(links),
@@ -97,7 +97,7 @@ def with_robot(robot: Tree, other: RobotTree, on: str, translation: Any, rotatio
 
 def _check_free(robot: RobotTree, other: RobotTree) -> None:
     """Raise RobotError if the two robots have a joint, link or frame with the same name."""
-    for what, names in (("joint", lambda each: each.joint_names), ("link or frame", _places)):
+    for what, names in (("joint", lambda each: each.joint_names), ("link or frame", _part_names)):
         both = sorted(set(names(robot)) & set(names(other)))
         if both:
             raise RobotError(
@@ -106,7 +106,7 @@ def _check_free(robot: RobotTree, other: RobotTree) -> None:
             )
 
 
-def _places(robot: RobotTree) -> list[str]:
+def _part_names(robot: RobotTree) -> list[str]:
     return [*(link.name for link in robot.links), *(frame.name for frame in robot.frames)]
 
 
@@ -114,7 +114,7 @@ def with_names(robot: Tree, names: Mapping[str, str], prefix: str = "") -> Tree:
     """Implement `Robot.with_names`."""
     if not isinstance(names, Mapping) or not all(isinstance(x, str) for each in names.items() for x in each):
         raise ArgumentTypeError(f"names={shown(names)}; expected names such as {{'arm': 'upper_arm'}}")
-    known = [*robot.joint_names, *_places(robot)]
+    known = [*robot.joint_names, *_part_names(robot)]
     for name in names:
         if name not in known:
             raise RobotError(f"robot '{robot.name}' has no link, joint or frame '{name}'{nearest(name, known)}")
@@ -140,7 +140,7 @@ def with_names(robot: Tree, names: Mapping[str, str], prefix: str = "") -> Tree:
     )
     for what, now, before in (
         ("joint", changed.joint_names, robot.joint_names),
-        ("link or frame", _places(changed), _places(robot)),
+        ("link or frame", _part_names(changed), _part_names(robot)),
     ):
         if len({*now}) < len({*before}):
             twice = next(name for k, name in enumerate(now) if name in now[:k])
@@ -150,7 +150,7 @@ def with_names(robot: Tree, names: Mapping[str, str], prefix: str = "") -> Tree:
 
 def without(robot: Tree, names: Sequence[str]) -> Tree:
     """Implement `Robot.without`."""
-    known = _places(robot)
+    known = _part_names(robot)
     for name in names:
         check_texts(RobotError, link=name)
         if name not in known:
@@ -197,20 +197,20 @@ def with_locked(robot: Tree, positions: Mapping[str, float]) -> Tree:
     """Implement `Robot.with_locked`."""
     if not isinstance(positions, Mapping):
         raise ArgumentTypeError(f"positions={shown(positions)}; expected positions by joint, such as {{'elbow': 0.5}}")
-    held = _held(robot, positions)
+    held = _locked_positions(robot, positions)
     links: list[Link] = []
     frames: list[Frame] = []
     place: dict[int, tuple[int, Pose]] = {-1: (-1, (np.eye(3), np.zeros(3)))}
     for i, link in enumerate(robot.links):
         above, pose = place[link.parent]
-        pose = composed(pose, pose_of(link.joint))
+        pose = pose_product(pose, pose_of(link.joint))
         if link.joint.name not in held:
-            links.append(replace(link, parent=above, joint=placed(link.joint, pose)))
+            links.append(replace(link, parent=above, joint=at_pose(link.joint, pose)))
             place[i] = len(links) - 1, (np.eye(3), np.zeros(3))
             continue
-        pose = composed(pose, _moved(link.joint, held[link.joint.name]))
+        pose = pose_product(pose, _joint_pose(link.joint, held[link.joint.name]))
         place[i] = above, pose
-        frames.append(placed(Frame(link.name, above), pose))
+        frames.append(at_pose(Frame(link.name, above), pose))
         if above >= 0:
             links[above] = links[above].joined(*body_at(link, pose))
     if not links:
@@ -218,7 +218,7 @@ def with_locked(robot: Tree, positions: Mapping[str, float]) -> Tree:
     moved = []
     for frame in robot.frames:
         above, pose = place[frame.link]
-        moved.append(placed(replace(frame, link=above), composed(pose, pose_of(frame))))
+        moved.append(at_pose(replace(frame, link=above), pose_product(pose, pose_of(frame))))
     return replace(
         robot,
         links=tuple(links),
@@ -227,7 +227,7 @@ def with_locked(robot: Tree, positions: Mapping[str, float]) -> Tree:
     )
 
 
-def _held(robot: RobotTree, positions: Mapping[str, float]) -> dict[str, float]:
+def _locked_positions(robot: RobotTree, positions: Mapping[str, float]) -> dict[str, float]:
     """Return the positions of all locked joints, including joints that mimic one."""
     joints = {link.joint.name: link.joint for link in robot.links}
     held: dict[str, float] = {}
@@ -251,12 +251,12 @@ def _held(robot: RobotTree, positions: Mapping[str, float]) -> dict[str, float]:
     return held
 
 
-def _moved(joint: Joint, position: float) -> Pose:
+def _joint_pose(joint: Joint, position: float) -> Pose:
     """Return the pose of a link in its joint's frame at a position in rad or m."""
     axis = np.array(joint.axis)
     if joint.kind.sliding:
         return np.eye(3), axis * position
-    return Rounding(0.0).about(axis, position, joint.name), np.zeros(3)
+    return Rounding(0.0).about_axis(axis, position, joint.name), np.zeros(3)
 
 
 def with_root(robot: Tree, name: str) -> Tree:
@@ -277,7 +277,7 @@ def with_root(robot: Tree, name: str) -> Tree:
             joint = robot.links[i].joint
             raise RobotError(f"joint '{joint.name}' is {joint.type}; expected joints of one axis between the roots")
     # the frame of each link on the chain, except the last, moves to the joint after it
-    shift = {i: inverse(pose_of(robot.links[after].joint)) for i, after in pairwise(chain)}
+    shift = {i: inverse_pose(pose_of(robot.links[after].joint)) for i, after in pairwise(chain)}
     nowhere = np.eye(3), np.zeros(3)
     order = chain[::-1] + [i for i in range(len(names)) if i not in chain]
     index = {old: new for new, old in enumerate(order)}
@@ -286,18 +286,18 @@ def with_root(robot: Tree, name: str) -> Tree:
         link = robot.links[i]
         mass, com, inertia = body_at(link, shift.get(i, nowhere))
         if k == 0:
-            joint, parent = placed(robot.links[roots[0]].joint, nowhere), -1
+            joint, parent = at_pose(robot.links[roots[0]].joint, nowhere), -1
         elif i in shift:
             parent = index[order[k - 1]]
             joint = replace(robot.links[order[k - 1]].joint, **_reversed(robot.links[order[k - 1]].joint))
             if k > 1:  # the link that now carries the joint has another frame
-                joint = placed(joint, shift[order[k - 1]])
+                joint = at_pose(joint, shift[order[k - 1]])
         else:
             parent = index[link.parent]
-            joint = placed(link.joint, composed(shift.get(link.parent, nowhere), pose_of(link.joint)))
+            joint = at_pose(link.joint, pose_product(shift.get(link.parent, nowhere), pose_of(link.joint)))
         links.append(Link(link.name, parent, joint, mass, com, inertia))
     frames = tuple(
-        placed(replace(frame, link=index[frame.link]), composed(shift.get(frame.link, nowhere), pose_of(frame)))
+        at_pose(replace(frame, link=index[frame.link]), pose_product(shift.get(frame.link, nowhere), pose_of(frame)))
         if frame.link >= 0
         else frame
         for frame in robot.frames

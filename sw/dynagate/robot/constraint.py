@@ -91,8 +91,8 @@ class Constraint:
     @property
     def compliances(self) -> list[float]:
         """The compliance of each row."""
-        turning = self.compliance if self.moment_compliance is None else self.moment_compliance
-        return [turning] * self.turning_rows + [self.compliance] * (self.rows - self.turning_rows)
+        moment_compliance = self.compliance if self.moment_compliance is None else self.moment_compliance
+        return [moment_compliance] * self.turning_rows + [self.compliance] * (self.rows - self.turning_rows)
 
     def with_floats(self) -> Constraint:
         """Return the constraint with its numbers as floats. Raise RobotError if one is not a finite number."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynagate.base.arrays import Floats
 from dynagate.robot.errors import RobotError
-from dynagate.robot.markup import numbers, only
+from dynagate.robot.robot_xml import numbers, only
 from dynagate.robot.rotations import Rounding, matrix_of
 
 UNIT = 1e-4

@@ -11,7 +11,7 @@ from dynagate.base.text_table import aligned
 from dynagate.robot.parts import Link
 from dynagate.robot.tree import RobotTree
 
-SCREEN = 60
+MAX_SUMMARY_JOINTS = 60
 """Largest number of joints that the summary lists."""
 
 
@@ -38,16 +38,16 @@ def limits(robot: RobotTree, kind: str) -> Floats:
     return result
 
 
-def screen(robot: RobotTree) -> str:
+def summary(robot: RobotTree) -> str:
     """Return a summary of a robot: name, sizes and mass, a line for each joint, and the names of frames and
     constraints.
     """
     mass = sum(link.mass for link in robot.links)
     gravity = ", ".join(f"{x:g}" for x in robot.gravity)
     head = f"{robot.name}: {len(robot.links)} joints, nq {robot.nq}, nv {robot.nv}, {mass:.4g} kg, gravity ({gravity})"
-    lines = aligned(joint_table(robot)[: SCREEN + 1])
-    if len(robot.links) > SCREEN:
-        lines.append(f"... and {len(robot.links) - SCREEN} joints more")
+    lines = aligned(joint_table(robot)[: MAX_SUMMARY_JOINTS + 1])
+    if len(robot.links) > MAX_SUMMARY_JOINTS:
+        lines.append(f"... and {len(robot.links) - MAX_SUMMARY_JOINTS} joints more")
     if robot.frames:
         lines.append(_names("frames", [frame.name for frame in robot.frames]))
     if robot.constraints:
@@ -62,6 +62,7 @@ def joint_table(robot: RobotTree) -> list[list[str]]:
 
 
 def _row(robot: RobotTree, i: int, link: Link, q: slice, v: slice) -> list[str]:
+    """Return the row of one joint."""
     joint = link.joint
     kind = joint.type
     if joint.mimic is not None:
@@ -70,7 +71,7 @@ def _row(robot: RobotTree, i: int, link: Link, q: slice, v: slice) -> list[str]:
         )
     range_ = "" if joint.has_quaternion else f"{_limit(joint.lower)} to {_limit(joint.upper)}"
     above = robot.links[link.parent].name if link.parent >= 0 else "base"
-    places = [_place(q), _place(v)]
+    places = [_indices(q), _indices(v)]
     return [
         *(str(i), joint.name, kind, link.name, above, *places, range_),
         *(_limit(joint.velocity), _limit(joint.effort), f"{link.mass:.4g}"),
@@ -81,7 +82,7 @@ def _limit(value: Any) -> str:
     return "-" if value is None else f"{value:.4g}"
 
 
-def _place(part: slice) -> str:
+def _indices(part: slice) -> str:
     if part.stop == part.start:
         return ""
     return str(part.start) if part.stop - part.start == 1 else f"{part.start}:{part.stop}"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from dynagate.base.errors import ArgumentTypeError, MissingExtraError
 from dynagate.robot.arguments import path_of
 from dynagate.robot.errors import RobotError
-from dynagate.robot.markup import check_file
 from dynagate.robot.options import ReadingOptions
+from dynagate.robot.robot_xml import check_file
 from dynagate.robot.sandbox import read_apart
 from dynagate.robot.tree import RobotTree
 from dynagate.robot.urdf import read_urdf

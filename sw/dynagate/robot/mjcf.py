@@ -19,20 +19,20 @@ from dynagate.base.errors import ArgumentTypeError
 from dynagate.base.storage import read_file
 from dynagate.base.warned import warn
 from dynagate.robot.arguments import check_reading, path_of
-from dynagate.robot.compiled import compiled
 from dynagate.robot.constraint import Constraint
-from dynagate.robot.equalities import equalities
 from dynagate.robot.errors import RobotError, RobotWarning
-from dynagate.robot.faults import Faults, warn_of_friction
+from dynagate.robot.file_errors import FileErrors, warn_of_friction
 from dynagate.robot.inertia import check_inertia
-from dynagate.robot.markup import MAX_BYTES
+from dynagate.robot.mjcf_equalities import equalities
+from dynagate.robot.mjcf_model import compiled
+from dynagate.robot.mjcf_terms import Terms, name_of
 from dynagate.robot.parts import Frame, Joint, Link
+from dynagate.robot.robot_xml import MAX_BYTES
 from dynagate.robot.rotations import Rounding, matrix_of
-from dynagate.robot.terms import Terms, name_of
 from dynagate.robot.tree import RobotTree
 from dynagate.robot.vectors import Vector3, matrix3, vector3, without_noise
 
-OWN = {
+URDF_OPTIONS = {
     "floating_base": "a <freejoint/> in the file",
     "unlimited": "the file's own limited=",
     "lax": "a file that MuJoCo reads",
@@ -41,7 +41,7 @@ OWN = {
 
 
 @dataclass(frozen=True)
-class _Place:
+class _BodyFrame:
     """Frame of a body."""
 
     owner: int
@@ -51,10 +51,10 @@ class _Place:
     translation: np.ndarray
     """Origin (3,) in that link's frame, m."""
 
-    def at(self, rotation: np.ndarray, translation: np.ndarray) -> _Place:
+    def at(self, rotation: np.ndarray, translation: np.ndarray) -> _BodyFrame:
         """Return the frame that has the given pose in this one."""
         moved = self.translation + self.rotation @ translation
-        return _Place(self.owner, self.rotation @ rotation, without_noise(moved))
+        return _BodyFrame(self.owner, self.rotation @ rotation, without_noise(moved))
 
 
 def read_mjcf(
@@ -102,10 +102,10 @@ def read_mjcf(
     """
     path = path_of(path, "from_mjcf")
     for option in others:
-        if option not in OWN:
+        if option not in URDF_OPTIONS:
             raise ArgumentTypeError(f"read_mjcf() got an unexpected keyword argument '{option}'")
         if others[option]:
-            raise RobotError(f"{path.name}: {option}= is for URDF; expected {OWN[option]}")
+            raise RobotError(f"{path.name}: {option}= is for URDF; expected {URDF_OPTIONS[option]}")
     check_reading((0.0, 0.0, 0.0) if gravity is None else gravity, lock, round_rotations)
     try:
         _check_no_mimic(path)
@@ -155,13 +155,13 @@ def collision_geoms(path: Path) -> list[CollisionGeom]:
     reader.robot(path.stem, (0.0, 0.0, 0.0))
     geoms = []
     for geom in range(model.ngeom):
-        place = reader.places[model.geom_bodyid[geom]]
-        if place.owner < 0 or not (model.geom_contype[geom] or model.geom_conaffinity[geom]):
+        placed = reader.body_frames[model.geom_bodyid[geom]]
+        if placed.owner < 0 or not (model.geom_contype[geom] or model.geom_conaffinity[geom]):
             continue
         kind, size = _kind_and_size(model, geom)
-        pose = place.at(matrix_of(model.geom_quat[geom]), model.geom_pos[geom])
+        pose = placed.at(matrix_of(model.geom_quat[geom]), model.geom_pos[geom])
         body = name_of(model, "body", model.geom_bodyid[geom])
-        link = reader.links[place.owner].name
+        link = reader.links[placed.owner].name
         geoms.append(CollisionGeom(link, body, kind, size, pose.rotation, pose.translation))
     nowhere = np.eye(3), np.zeros(3)
     return geoms + [CollisionGeom("", body, "mesh", (), *nowhere) for body in model.removed]
@@ -203,56 +203,57 @@ class _Reader:
     def __init__(self, model: Any, terms: Terms, lock: Mapping[str, float], rounding: Rounding) -> None:
         self.model, self.terms, self.lock, self.rounding = model, terms, lock, rounding
         self.damping, self.ignore_friction, self.allow_unphysical = True, False, False
-        self.faults = Faults(lock)
+        self.errors = FileErrors(lock)
         self.links: list[Link] = []
         self.frames: list[Frame] = []
-        self.taken: set[str] = set()  # names of links and frames
-        self.places: list[_Place] = []  # frame of each body
+        self.used_names: set[str] = set()  # names of links and frames
+        self.body_frames: list[_BodyFrame] = []  # frame of each body
 
     def robot(self, stem: str, gravity: Vector3) -> RobotTree:
+        """Return the robot of the model. `stem` is its name if the file has none."""
         model = self.model
         joints = [name_of(model, "joint", j) for j in range(model.njnt)]
         for name in self.lock:
             if name not in joints:
                 raise RobotError(f"lock names joint '{name}', which the file does not define")
-        places = [_Place(-1, np.eye(3), np.zeros(3))]
+        body_frames = [_BodyFrame(-1, np.eye(3), np.zeros(3))]
         for body in range(1, model.nbody):
-            above = places[model.body_parentid[body]]
-            place = self._turned(above.at(matrix_of(model.body_quat[body]), model.body_pos[body]), body)
+            above = body_frames[model.body_parentid[body]]
+            placed = self._with_right_angles(above.at(matrix_of(model.body_quat[body]), model.body_pos[body]), body)
             first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
             for j in range(first, first + count):
-                place = self._pass(place, body, j, joints[j], last=j == first + count - 1)
-            if place.owner >= 0:
-                self._carry(place, body)
-            places.append(place)
+                placed = self._cross_joint(placed, body, j, joints[j], last=j == first + count - 1)
+            if placed.owner >= 0:
+                self._add_mass(placed, body)
+            body_frames.append(placed)
             if not count:
-                self._frame(name_of(model, "body", body), place)
-        self.places = places
+                self._frame(name_of(model, "body", body), placed)
+        self.body_frames = body_frames
         for site in range(model.nsite):
             turn = matrix_of(model.site_quat[site])
             self._frame(
                 name_of(model, "site", site),
-                places[model.site_bodyid[site]].at(turn, model.site_pos[site]),
+                body_frames[model.site_bodyid[site]].at(turn, model.site_pos[site]),
             )
-        constraints = self._constraints(places)
-        if not self.links and not self.faults:
+        constraints = self._constraints(body_frames)
+        if not self.links and not self.errors:
             raise RobotError("has no moving joint; expected at least one")
         if not self.allow_unphysical:
             for link in self.links:
                 self._check(link)
-        if self.faults:
-            raise self.faults.error()
+        if self.errors:
+            raise self.errors.error()
         named = model.name
         return RobotTree(
             named if named not in ("", "MuJoCo Model") else stem,
             tuple(self.links),
             gravity,
-            rounding=self.rounding.turned,
+            rounding=self.rounding.largest_correction,
             frames=tuple(self.frames),
             constraints=constraints,
         )
 
-    def _constraints(self, places: list[_Place]) -> tuple[Constraint, ...]:
+    def _constraints(self, body_frames: list[_BodyFrame]) -> tuple[Constraint, ...]:
         """Return the supported equality constraints, and add their frames; the others are listed as left out."""
         constraints = []
         for equality in [] if self.terms.equality_off else equalities(self.model, self.lock):
@@ -262,28 +263,28 @@ class _Reader:
             if equality.constraint.of_joints:
                 constraints.append(equality.constraint)
                 continue
-            ends = [places[end.body].at(end.rotation, end.translation) for end in equality.ends]
+            ends = [body_frames[end.body].at(end.rotation, end.translation) for end in equality.ends]
             names = equality.constraint.frame, equality.constraint.to
             if ends[0].owner == ends[1].owner:
                 self.terms.left_out.append(f"equality constraint '{equality.name}' (between places of one link)")
-            elif self.taken & set(names):
+            elif self.used_names & set(names):
                 raise RobotError(
                     f"equality constraint '{equality.name}' needs frames '{names[0]}' and '{names[1]}', a name of "
                     "which a body or site has; expected another name for one of them"
                 )
             else:
-                for name, place in zip(names, ends, strict=True):
-                    self._frame(name, place)
+                for name, placed in zip(names, ends, strict=True):
+                    self._frame(name, placed)
                 constraints.append(equality.constraint)
         return tuple(constraints)
 
-    def _frame(self, name: str, place: _Place) -> None:
+    def _frame(self, name: str, placed: _BodyFrame) -> None:
         """Add a frame for a body without a joint or a site, unless its name already exists."""
-        if name not in self.taken:
-            self.taken.add(name)
-            self.frames.append(Frame(name, place.owner, matrix3(place.rotation), vector3(place.translation)))
+        if name not in self.used_names:
+            self.used_names.add(name)
+            self.frames.append(Frame(name, placed.owner, matrix3(placed.rotation), vector3(placed.translation)))
 
-    def _pass(self, place: _Place, body: int, j: int, name: str, *, last: bool) -> _Place:
+    def _cross_joint(self, placed: _BodyFrame, body: int, j: int, name: str, *, last: bool) -> _BodyFrame:
         """Return the body's frame behind a joint. A joint that is not locked begins a link."""
         model = self.model
         if not abs(np.linalg.norm(model.jnt_axis[j]) - 1.0) < 1e-9:
@@ -295,29 +296,30 @@ class _Reader:
         if name in self.lock:
             if not single:
                 raise RobotError(f"joint '{name}' is {kind} and has no single position to lock it at")
-            return self._moved(place, body, kind, axis, anchor, self.lock[name] - start)
+            return self._after_joint(placed, body, kind, axis, anchor, self.lock[name] - start)
         if kind == "floating":  # q is a pose in the world, independent of the body's initial pose
-            place, anchor = _Place(place.owner, np.eye(3), np.zeros(3)), np.zeros(3)
+            placed, anchor = _BodyFrame(placed.owner, np.eye(3), np.zeros(3)), np.zeros(3)
         elif kind == "prismatic":
             anchor = np.zeros(3)
         if single:
-            place = self._moved(place, body, kind, axis, anchor, -start)
+            placed = self._after_joint(placed, body, kind, axis, anchor, -start)
         link = name_of(model, "body", body)
-        frame = place.at(np.eye(3), anchor)
+        frame = placed.at(np.eye(3), anchor)
         joint = self._joint(j, name, kind, frame, axis if single else np.array([0.0, 0.0, 1.0]))
         nothing = matrix3(np.zeros((3, 3)))
         link = link if last else f"{link}.{name}"
-        self.taken.add(link)
-        self.links.append(Link(link, place.owner, joint, 0.0, (0.0, 0.0, 0.0), nothing))
-        return _Place(len(self.links) - 1, np.eye(3), -anchor)
+        self.used_names.add(link)
+        self.links.append(Link(link, placed.owner, joint, 0.0, (0.0, 0.0, 0.0), nothing))
+        return _BodyFrame(len(self.links) - 1, np.eye(3), -anchor)
 
-    def _joint(self, j: int, name: str, kind: str, frame: _Place, axis: np.ndarray) -> Joint:
+    def _joint(self, j: int, name: str, kind: str, frame: _BodyFrame, axis: np.ndarray) -> Joint:
+        """Return joint j of the model with its limits, damping and friction."""
         model = self.model
         dof = model.jnt_dofadr[j]  # all degrees of freedom of a ball or free joint have the same values
         limited = bool(model.jnt_limited[j]) and kind in ("prismatic", "revolute")
         lower, upper = (float(x) for x in model.jnt_range[j])
         if limited and not lower < upper:
-            self.faults.add(f"joint '{name}' has limits [{lower}, {upper}]; expected lower < upper", lock={name: lower})
+            self.errors.add(f"joint '{name}' has limits [{lower}, {upper}]; expected lower < upper", lock={name: lower})
         effort = float(np.abs(model.jnt_actfrcrange[j]).min()) if model.jnt_actfrclimited[j] else 0.0
         return Joint(
             name,
@@ -333,32 +335,33 @@ class _Reader:
             armature=float(self.terms.armature[dof]),
         )
 
-    def _moved(
-        self, place: _Place, body: int, kind: str, axis: np.ndarray, anchor: np.ndarray, position: float
-    ) -> _Place:
+    def _after_joint(
+        self, placed: _BodyFrame, body: int, kind: str, axis: np.ndarray, anchor: np.ndarray, position: float
+    ) -> _BodyFrame:
         """Return a body's frame after its joint has moved to a position."""
         if kind == "prismatic":
-            return place.at(np.eye(3), axis * position)
-        turn = self.rounding.about(axis, position, f"body {body}")
-        return self._turned(place.at(turn, anchor - turn @ anchor), body)
+            return placed.at(np.eye(3), axis * position)
+        turn = self.rounding.about_axis(axis, position, f"body {body}")
+        return self._with_right_angles(placed.at(turn, anchor - turn @ anchor), body)
 
-    def _turned(self, place: _Place, body: int) -> _Place:
+    def _with_right_angles(self, placed: _BodyFrame, body: int) -> _BodyFrame:
         """Return the frame with right angles made exact."""
-        return _Place(place.owner, self.rounding.rotation(place.rotation, f"body {body}"), place.translation)
+        return _BodyFrame(placed.owner, self.rounding.rotation(placed.rotation, f"body {body}"), placed.translation)
 
-    def _carry(self, place: _Place, body: int) -> None:
+    def _add_mass(self, placed: _BodyFrame, body: int) -> None:
         """Add the body's mass to the link that carries it."""
         model = self.model
         mass = float(model.body_mass[body])
-        frame = place.at(matrix_of(model.body_iquat[body]), model.body_ipos[body])
+        frame = placed.at(matrix_of(model.body_iquat[body]), model.body_ipos[body])
         inertia = frame.rotation @ np.diag(model.body_inertia[body]) @ frame.rotation.T
-        carrier = self.links[place.owner]
-        self.links[place.owner] = carrier.joined(mass, vector3(frame.translation), matrix3(without_noise(inertia)))
+        carrier = self.links[placed.owner]
+        self.links[placed.owner] = carrier.joined(mass, vector3(frame.translation), matrix3(without_noise(inertia)))
 
     def _check(self, link: Link) -> None:
+        """Record an error if no rigid body has the mass and inertia of a link."""
         if link.mass == 0.0:
             return
         try:
             check_inertia(link.name, link.mass, link.com, link.inertia)
         except RobotError as error:
-            self.faults.add(str(error), allow_unphysical=True)
+            self.errors.add(str(error), allow_unphysical=True)

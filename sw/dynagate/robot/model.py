@@ -21,12 +21,12 @@ from dynagate.base.foreign_names import answering
 from dynagate.base.nearest import check_keyword
 from dynagate.base.notebook import html_table
 from dynagate.robot.assembled import AssembledTree
-from dynagate.robot.limits import joint_table, limits, position_limits, screen
+from dynagate.robot.file_formats import read_file
+from dynagate.robot.joint_order import permutation
+from dynagate.robot.limits import joint_table, limits, position_limits, summary
 from dynagate.robot.macros import read_xacro
 from dynagate.robot.mjcf import read_mjcf
 from dynagate.robot.options import ReadingOptions
-from dynagate.robot.order import permutation
-from dynagate.robot.reading import read_file
 from dynagate.robot.tree import RobotTree
 from dynagate.robot.urdf import read_urdf
 from dynagate.robot.vectors import Vector3
@@ -99,7 +99,7 @@ class Robot(AssembledTree):
 
     def __str__(self) -> str:
         """Return a summary: sizes, and a line for each joint with its type, indices, limits and mass."""
-        return screen(self)
+        return summary(self)
 
     def _repr_html_(self) -> str:
         """Return a picture and a table of the joints with their limits, for a notebook."""

@@ -32,29 +32,29 @@ class Rounding:
         within: Largest correction, rad.
 
     Attributes:
-        turned: Largest correction that was applied, rad.
-        missed: By the name of a joint or body: the distance from a right angle, rad, that was within NEAR but not
+        largest_correction: Largest correction that was applied, rad.
+        uncorrected: By the name of a joint or body: the distance from a right angle, rad, that was within NEAR but not
             corrected.
     """
 
     def __init__(self, within: float) -> None:
         self.within = within
-        self.turned = 0.0
-        self.missed: dict[str, float] = {}
+        self.largest_correction = 0.0
+        self.uncorrected: dict[str, float] = {}
 
-    def _rounds(self, off: float, where: str) -> bool:
+    def _rounds(self, distance: float, where: str) -> bool:
         """Return whether a distance from a right angle is to be corrected, and record it if it is not."""
-        if off <= max(self.within, NOISE):
+        if distance <= max(self.within, NOISE):
             return True
-        if off <= NEAR:
-            self.missed[where] = max(off, self.missed.get(where, 0.0))
+        if distance <= NEAR:
+            self.uncorrected[where] = max(distance, self.uncorrected.get(where, 0.0))
         return False
 
     def cos_sin(self, angle: float, where: str) -> tuple[float, float]:
         """Return cosine and sine of an angle, exact if the angle is a multiple of a right angle or rounded to one."""
-        off = math.remainder(angle, math.pi / 2)
-        if self._rounds(abs(off), where):
-            return QUARTERS[round((angle - off) / (math.pi / 2)) % 4]
+        distance = math.remainder(angle, math.pi / 2)
+        if self._rounds(abs(distance), where):
+            return QUARTERS[round((angle - distance) / (math.pi / 2)) % 4]
         return math.cos(angle), math.sin(angle)
 
     def from_rpy(self, angles: Sequence[float], where: str) -> Matrix:
@@ -63,7 +63,7 @@ class Rounding:
         self._note(_from_rpy([(math.cos(angle), math.sin(angle)) for angle in angles]), rounded)
         return self.rotation(rounded, where)
 
-    def about(self, axis: Matrix, angle: float, where: str) -> Matrix:
+    def about_axis(self, axis: Matrix, angle: float, where: str) -> Matrix:
         """Return the rotation (3, 3) by an angle about a unit vector (Rodrigues' formula)."""
         x, y, z = axis
         cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
@@ -80,7 +80,7 @@ class Rounding:
         small = np.abs(unit) <= max(self.within, NOISE)
         rounded = np.where(small, 0.0, unit)
         rounded /= np.linalg.norm(rounded)
-        self.turned = max(self.turned, float(np.linalg.norm(unit[small])))
+        self.largest_correction = max(self.largest_correction, float(np.linalg.norm(unit[small])))
         self._rounds(float(np.linalg.norm(np.delete(rounded, np.argmax(np.abs(rounded))))), where)
         return rounded
 
@@ -100,10 +100,11 @@ class Rounding:
 
     def _note(self, before: Matrix, after: Matrix) -> None:
         angle = _angle_between(before, after)
-        self.turned = max(self.turned, angle if angle > NOISE else 0.0)
+        self.largest_correction = max(self.largest_correction, angle if angle > NOISE else 0.0)
 
 
 def _from_rpy(cos_sin: Sequence[tuple[float, float]]) -> Matrix:
+    """Return the rotation (3, 3) for the cosines and sines of roll, pitch and yaw."""
     (cr, sr), (cp, sp), (cy, sy) = cos_sin
     return np.array(
         [

@@ -17,10 +17,10 @@ from dynagate.base.warned import warn
 from dynagate.robot.arguments import path_of
 from dynagate.robot.errors import RobotError, RobotWarning
 from dynagate.robot.geometry import SIZES, origin_of, sizes_of
-from dynagate.robot.markup import is_mjcf, only, parse
 from dynagate.robot.mjcf import collision_geoms
 from dynagate.robot.model import Robot
 from dynagate.robot.parts import Frame
+from dynagate.robot.robot_xml import is_mjcf, only, parse
 from dynagate.robot.rotations import Rounding
 from dynagate.robot.vectors import IDENTITY, Matrix3, Vector3, matrix3, vector3
 

@@ -1,6 +1,6 @@
 """The URDF parser: a URDF file becomes a tree of moving links.
 
-`markup` parses the XML. This module interprets it, without silent defaults for anything that affects dynamics.
+`robot_xml` parses the XML. This module interprets it, without silent defaults for anything that affects dynamics.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from dynagate.base.arguments import check_flags
 from dynagate.base.nearest import nearest
 from dynagate.base.warned import warn
 from dynagate.robot.arguments import check_reading, path_of
-from dynagate.robot.closures import take_closures
-from dynagate.robot.composed import PARTS, compose
+from dynagate.robot.composite_joints import PARTS, compose
 from dynagate.robot.constraint import Constraint
 from dynagate.robot.errors import RobotError, RobotWarning
-from dynagate.robot.faults import Faults, warn_of_friction
+from dynagate.robot.file_errors import FileErrors, warn_of_friction
 from dynagate.robot.geometry import origin_of
 from dynagate.robot.inertia import check_inertia
 from dynagate.robot.kinds import KINDS, kind_of, single_kinds
-from dynagate.robot.markup import attribute, number, numbers, only, parse
-from dynagate.robot.mimicry import NoLeader, followed
+from dynagate.robot.mimic_elements import NoLeader, followed
 from dynagate.robot.parts import Frame, Joint, Link, Mimic
+from dynagate.robot.robot_xml import attribute, number, numbers, only, parse
 from dynagate.robot.rotations import NEAR, Rounding
-from dynagate.robot.rotors import armatures
 from dynagate.robot.tree import RobotTree
-from dynagate.robot.unread import listed, unread
+from dynagate.robot.unread_content import listed, unread
+from dynagate.robot.urdf_loops import take_closures
+from dynagate.robot.urdf_rotors import armatures
 from dynagate.robot.vectors import STANDARD_GRAVITY, Matrix3, Vector3, matrix3, vector3, without_noise
 
 ROOT_JOINT = "root_joint"
@@ -41,7 +41,7 @@ ROOT_JOINT = "root_joint"
 WORLD = "world"
 """Name of the link that a file need not define: the base."""
 
-NOTHING: tuple[float, Vector3, Matrix3] = (0.0, (0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+MASSLESS: tuple[float, Vector3, Matrix3] = (0.0, (0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
 """Mass, center of mass and inertia of a massless link."""
 
 
@@ -132,11 +132,11 @@ def _near_right_angles(rounding: Rounding) -> str:
     """Return the warning about rotations that miss right angles by a few decimals; empty without such rotations or if
     rounding is off.
     """
-    if not rounding.missed or rounding.within == 0.0:
+    if not rounding.uncorrected or rounding.within == 0.0:
         return ""
-    largest = max(rounding.missed.values())
+    largest = max(rounding.uncorrected.values())
     enough = min(10.0 ** math.ceil(math.log10(largest)), NEAR)
-    kinds = [(kind, sum(where.startswith(kind) for where in rounding.missed)) for kind in ("joint", "link")]
+    kinds = [(kind, sum(where.startswith(kind) for where in rounding.uncorrected)) for kind in ("joint", "link")]
     value = f"{enough:.0e}".replace("e-0", "e-")
     count = " and ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in kinds if n)
     return (
@@ -146,7 +146,7 @@ def _near_right_angles(rounding: Rounding) -> str:
 
 
 @dataclass
-class _Place:
+class _VisitedLink:
     """A link during the walk down the tree."""
 
     name: str
@@ -161,16 +161,16 @@ class _Place:
 
 
 class _Reader:
-    """Conversion of one file. Errors that an option accepts are recorded in `faults`, and reading continues as if it
+    """Conversion of one file. Errors that an option accepts are recorded in `errors`, and reading continues as if it
     was set.
     """
 
     def __init__(self, root: Any, options: Options) -> None:
         self.options = options
-        self.faults = Faults(options.lock)
+        self.errors = FileErrors(options.lock)
         self.rounding = Rounding(options.round_rotations)
         self.name = root.get("name") or "robot"
-        self.left = compose(root)
+        self.left_out = compose(root)
         self.closures = take_closures(root, self.rounding)
         self.link_elements = _named(root, "link")
         self.joint_elements = _named(root, "joint")
@@ -178,12 +178,12 @@ class _Reader:
         self.links: list[Link] = []
         self.frames: list[Frame] = []
         self.pinned: list[tuple[str, str, str, float]] = []  # error, joint, type and only possible position
-        self.outside: list[str] = []  # joints that `lock` holds outside their limits
+        self.out_of_limits: list[str] = []  # joints that `lock` holds outside their limits
         self.unread = False  # an element had an error, so masses are unknown
-        self.left += unread(root)
+        self.left_out += unread(root)
         self.armatures, rotors = armatures(root, self.joint_elements)
         if rotors:
-            self.left.append(
+            self.left_out.append(
                 f"rotor inertia and gear ratio of transmission {listed(rotors)} are not read, because each has several "
                 "joints or none of the file; robot.with_armature(rotor inertia, gear ratio) adds them"
             )
@@ -203,8 +203,8 @@ class _Reader:
         """Yield the warnings about a robot that was read."""
         if self.implied:
             yield "link 'world' is not defined and taken for the base"
-        yield from self.outside
-        yield from self.left
+        yield from self.out_of_limits
+        yield from self.left_out
         if self.zero:
             by_joints: dict[str, list[str]] = {}
             for kind, names in self.zero.items():
@@ -218,6 +218,7 @@ class _Reader:
             yield text
 
     def robot(self) -> RobotTree:
+        """Return the robot of the file. Raise RobotError with all errors that were found."""
         top, children = self._tree()
         if self.options.floating_base:
             self._link(top, -1, Joint(self._root_joint(), "floating"))
@@ -227,24 +228,24 @@ class _Reader:
         for text, name, kind, position in self.pinned:
             # if no joint moves, the limits are probably placeholders
             if kind_of(kind).turning and not self.links:
-                self.faults.add(text, unlimited=True)
+                self.errors.add(text, unlimited=True)
             else:
-                self.faults.add(text, lock={name: position})
+                self.errors.add(text, lock={name: position})
         if not self.options.allow_unphysical:
             self._check_masses()
-        if not self.links and not self.faults:
-            self.faults.add(f"robot '{self.name}' has no moving joint on its fixed base", floating_base=True)
+        if not self.links and not self.errors:
+            self.errors.add(f"robot '{self.name}' has no moving joint on its fixed base", floating_base=True)
         constraints: tuple[Constraint, ...] = ()
-        if not self.faults:
-            with _Collected(self):
+        if not self.errors:
+            with _RecordedError(self):
                 constraints = self._close()
-        if self.faults:
-            raise self.faults.error()
+        if self.errors:
+            raise self.errors.error()
         return RobotTree(
             self.name,
             tuple(self.links),
             vector3(self.options.gravity),
-            rounding=self.rounding.turned,
+            rounding=self.rounding.largest_correction,
             frames=tuple(self.frames),
             constraints=constraints,
         )
@@ -257,7 +258,7 @@ class _Reader:
         for closure in self.closures:
             first, second = closure.frames(places)
             if first.link == second.link:
-                self.left.append(f"loop '{closure.name}' is between places of one link and is not read")
+                self.left_out.append(f"loop '{closure.name}' is between places of one link and is not read")
                 continue
             for frame in (first, second):
                 if frame.name in places:
@@ -270,7 +271,7 @@ class _Reader:
             constraints.append(closure.constraint)
         if constraints:
             names = listed([f"'{constraint.frame[:-2]}'" for constraint in constraints])
-            self.left.append(
+            self.left_out.append(
                 f"loop {names} is read: constrained functions, such as constrained_forward_dynamics, hold it; all "
                 "others see the open tree"
             )
@@ -287,7 +288,7 @@ class _Reader:
         children: dict[str, list[str]] = {name: [] for name in self.link_elements}
         above: dict[str, str] = {}
         for name, element in self.joint_elements.items():
-            with _Collected(self):
+            with _RecordedError(self):
                 parent, child = (self._end(element, name, end) for end in ("parent", "child"))
                 if child in above:
                     raise RobotError(
@@ -295,8 +296,8 @@ class _Reader:
                     )
                 above[child] = name
                 children[parent].append(name)
-        if self.faults:
-            raise self.faults.error()
+        if self.errors:
+            raise self.errors.error()
         roots = [name for name in self.link_elements if name not in above]
         if not roots:
             raise RobotError(f"the joints {_some(self.joint_elements)} form a loop; expected a tree with one root link")
@@ -305,6 +306,7 @@ class _Reader:
         return roots[0], children
 
     def _end(self, element: Any, joint: str, end: str) -> str:
+        """Return the name of the link at one end of a joint, <parent> or <child>."""
         child = only(element, end, f"joint '{joint}'")
         name = None if child is None else child.get("link")
         if not name:
@@ -324,49 +326,49 @@ class _Reader:
     def _walk(self, top: str, children: dict[str, list[str]]) -> None:
         """Visit all links depth first, so that a chain's links are numbered consecutively."""
         seen = set()
-        stack = [_Place(top, None, len(self.links) - 1, np.eye(3), np.zeros(3))]
+        stack = [_VisitedLink(top, None, len(self.links) - 1, np.eye(3), np.zeros(3))]
         while stack:
-            place = stack.pop()
-            seen.add(place.name)
-            if place.joint is not None:
-                with _Collected(self):
-                    self._pass(place, place.joint)
-            for below in reversed(children[place.name]):
+            visited = stack.pop()
+            seen.add(visited.name)
+            if visited.joint is not None:
+                with _RecordedError(self):
+                    self._cross_joint(visited, visited.joint)
+            for below in reversed(children[visited.name]):
                 turn, shift = np.eye(3), np.zeros(3)
-                with _Collected(self):
+                with _RecordedError(self):
                     turn, shift = origin_of(self.joint_elements[below], f"joint '{below}'", self.rounding)
-                rotation = self.rounding.rotation(place.rotation @ turn, f"joint '{below}'")
-                translation = place.rotation @ shift + place.translation
+                rotation = self.rounding.rotation(visited.rotation @ turn, f"joint '{below}'")
+                translation = visited.rotation @ shift + visited.translation
                 child = self.joint_elements[below].find("child").get("link")
-                stack.append(_Place(child, below, place.owner, rotation, translation))
+                stack.append(_VisitedLink(child, below, visited.owner, rotation, translation))
         unreached = [name for name in self.link_elements if name not in seen]
         if unreached:
             raise RobotError(f"links {_some(unreached)} form a loop away from the root '{top}'; expected a tree")
 
-    def _pass(self, place: _Place, name: str) -> None:
+    def _cross_joint(self, visited: _VisitedLink, name: str) -> None:
         """Continue behind a joint: a moving joint begins a link, and the link behind a fixed joint is merged."""
         element = self.joint_elements[name]
         kind = attribute(element, "type", f"joint '{name}'")
         mimic = None if kind == "fixed" else self._followed(name, kind)
-        held = mimic if isinstance(mimic, float) else self._held(element, name, kind, mimic)
+        held = mimic if isinstance(mimic, float) else self._locked_position(element, name, kind, mimic)
         if held is not None:
-            self._turn_held(place, element, name, kind, held)
+            self._move_by_locked_joint(visited, element, name, kind, held)
             kind = "fixed"
         if kind != "fixed":
-            joint = self._joint(element, name, kind, place)
+            joint = self._joint(element, name, kind, visited)
             if isinstance(mimic, Mimic):
                 joint = replace(joint, mimic=mimic)
-            self._link(place.name, place.owner, joint)
-            place.owner, place.rotation, place.translation = len(self.links) - 1, np.eye(3), np.zeros(3)
+            self._link(visited.name, visited.owner, joint)
+            visited.owner, visited.rotation, visited.translation = len(self.links) - 1, np.eye(3), np.zeros(3)
         else:
-            self._frame(place)
-            if place.owner >= 0:
-                self._merge(place)
+            self._frame(visited)
+            if visited.owner >= 0:
+                self._merge(visited)
 
-    def _frame(self, place: _Place) -> None:
+    def _frame(self, visited: _VisitedLink) -> None:
         """Add a frame with the name of a link that is fixed to another one."""
-        pose = matrix3(place.rotation), vector3(without_noise(place.translation))
-        self.frames.append(Frame(place.name, place.owner, *pose))
+        pose = matrix3(visited.rotation), vector3(without_noise(visited.translation))
+        self.frames.append(Frame(visited.name, visited.owner, *pose))
 
     def _followed(self, name: str, kind: str) -> Mimic | float | None:
         """Return how a moving joint follows another one, or the position where it is locked; 0 if only locking accepts
@@ -376,7 +378,7 @@ class _Reader:
         try:
             mimic = followed(name, self.joint_elements, self.options.lock)
         except NoLeader as fault:
-            self.faults.add(str(fault), lock={name: fault.at})
+            self.errors.add(str(fault), lock={name: fault.at})
             return fault.at
         if isinstance(mimic, Mimic) and kind not in single_kinds():
             raise RobotError(
@@ -384,14 +386,14 @@ class _Reader:
             )
         return mimic
 
-    def _held(self, element: Any, name: str, kind: str, mimic: Mimic | None) -> float | None:
+    def _locked_position(self, element: Any, name: str, kind: str, mimic: Mimic | None) -> float | None:
         """Return the position at which a moving joint is locked, by the option or because only one position is
         possible.
         """
         if kind == "fixed" or mimic is not None:
             return None
         if name in self.options.lock:
-            self._check_held(element, f"joint '{name}'", kind, self.options.lock[name])
+            self._check_locked(element, f"joint '{name}'", kind, self.options.lock[name])
             return self.options.lock[name]
         where = f"joint '{name}'"
         limit = only(element, "limit", where)
@@ -405,7 +407,7 @@ class _Reader:
         self.pinned.append((text, name, kind, position))
         return position
 
-    def _check_held(self, element: Any, where: str, kind: str, position: float) -> None:
+    def _check_locked(self, element: Any, where: str, kind: str, position: float) -> None:
         """Record a position outside the joint's limits, such as one in degrees."""
         if not kind_of(kind).limited:
             return
@@ -416,9 +418,11 @@ class _Reader:
             lower, upper = (number(limit, key, where, infinite=True) for key in ("lower", "upper"))
             if lower < upper and not lower <= position <= upper:
                 unit, _ = kind_of(kind).units
-                self.outside.append(f"{where} is held at {position:g} {unit}, beyond its limits [{lower:g}, {upper:g}]")
+                self.out_of_limits.append(
+                    f"{where} is held at {position:g} {unit}, beyond its limits [{lower:g}, {upper:g}]"
+                )
 
-    def _turn_held(self, place: _Place, element: Any, name: str, kind: str, position: float) -> None:
+    def _move_by_locked_joint(self, visited: _VisitedLink, element: Any, name: str, kind: str, position: float) -> None:
         """Move to the pose of the link below a locked joint."""
         if not kind_of(kind).single:
             raise RobotError(
@@ -426,12 +430,13 @@ class _Reader:
             )
         axis = self._axis(element, f"joint '{name}'")
         if kind_of(kind).sliding:
-            place.translation = place.translation + place.rotation @ axis * position
+            visited.translation = visited.translation + visited.rotation @ axis * position
             return
-        turn = self.rounding.about(axis, position, f"joint '{name}'")
-        place.rotation = self.rounding.rotation(place.rotation @ turn, f"joint '{name}'")
+        turn = self.rounding.about_axis(axis, position, f"joint '{name}'")
+        visited.rotation = self.rounding.rotation(visited.rotation @ turn, f"joint '{name}'")
 
-    def _joint(self, element: Any, name: str, kind: str, place: _Place) -> Joint:
+    def _joint(self, element: Any, name: str, kind: str, visited: _VisitedLink) -> Joint:
+        """Return a moving joint with its pose, axis, limits, damping and friction."""
         where = f"joint '{name}'"
         has_axis, limited = kind_of(kind).has_axis, kind_of(kind).limited
         axis = np.array([0.0, 0.0, 1.0]) if not has_axis else self._axis(element, where)
@@ -446,14 +451,14 @@ class _Reader:
                 self.zero.setdefault(key, []).append(name)
             if value is not None and value < 0.0:
                 if not self.options.unlimited:
-                    self.faults.add(f"{where} has a negative {key} limit ({value:g})", unlimited=True)
+                    self.errors.add(f"{where} has a negative {key} limit ({value:g})", unlimited=True)
                 value = None
             most[key] = value
         return Joint(
             name,
             kind,
-            matrix3(place.rotation),
-            vector3(place.translation),
+            matrix3(visited.rotation),
+            vector3(visited.translation),
             vector3(axis),
             lower=lower,
             upper=upper,
@@ -481,7 +486,7 @@ class _Reader:
         if kind_of(kind).sliding:
             text += " in m"
         if not self.options.unlimited:
-            self.faults.add(text, unlimited=True)
+            self.errors.add(text, unlimited=True)
         return None, None
 
     def _resistance(self, element: Any, where: str, name: str) -> float:
@@ -491,7 +496,7 @@ class _Reader:
         if self.options.ignore_friction if name == "friction" else not self.options.damping:
             return 0.0
         if value < 0.0 and name == "friction":
-            self.faults.add(f"{where} has friction {value:g}; expected 0 or more", ignore_friction=True)
+            self.errors.add(f"{where} has friction {value:g}; expected 0 or more", ignore_friction=True)
             return 0.0
         if value < 0.0:
             raise RobotError(f"{where} has damping {value:g}; expected 0 or more, or damping=False to leave it out")
@@ -507,26 +512,29 @@ class _Reader:
 
     def _link(self, name: str, owner: int, joint: Joint) -> None:
         """Add a moving link with its mass, center of mass and inertia; zeros if it only carries a frame."""
-        mass, com, inertia = NOTHING
-        with _Collected(self):
+        mass, com, inertia = MASSLESS
+        with _RecordedError(self):
             inertial = only(self.link_elements[name], "inertial", f"link '{name}'")
             if inertial is not None:
                 values = self._mass_distribution(inertial, f"link '{name}'")
                 mass, com, inertia = values[0], vector3(values[1]), matrix3(values[2])
         self.links.append(Link(name, owner, joint, mass, com, inertia))
 
-    def _merge(self, place: _Place) -> None:
+    def _merge(self, visited: _VisitedLink) -> None:
         """Merge the body of a fixed link into the moving link that carries it."""
-        with _Collected(self):
-            inertial = only(self.link_elements[place.name], "inertial", f"link '{place.name}'")
+        with _RecordedError(self):
+            inertial = only(self.link_elements[visited.name], "inertial", f"link '{visited.name}'")
             if inertial is None:
                 return
-            mass, com, inertia = self._mass_distribution(inertial, f"link '{place.name}'")
-            com = place.rotation @ com + place.translation
-            inertia = place.rotation @ inertia @ place.rotation.T
-            self.links[place.owner] = self.links[place.owner].joined(mass, vector3(com), matrix3(inertia))
+            mass, com, inertia = self._mass_distribution(inertial, f"link '{visited.name}'")
+            com = visited.rotation @ com + visited.translation
+            inertia = visited.rotation @ inertia @ visited.rotation.T
+            self.links[visited.owner] = self.links[visited.owner].joined(mass, vector3(com), matrix3(inertia))
 
     def _mass_distribution(self, inertial: Any, where: str) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return mass, center of mass (3,) and inertia (3, 3) about it, in the link's axes, from an <inertial>
+        element.
+        """
         mass_element, inertia_element = only(inertial, "mass", where), only(inertial, "inertia", where)
         if mass_element is None:
             raise RobotError(f"{where} has an <inertial> without <mass value=>")
@@ -534,7 +542,7 @@ class _Reader:
             raise RobotError(f"{where} has an <inertial> without <inertia ixx= ... izz=>")
         mass = number(mass_element, "value", where)
         if mass < 0.0 and not self.options.allow_unphysical:
-            self.faults.add(f"{where} has mass {mass:g} kg; expected 0 or more", allow_unphysical=True)
+            self.errors.add(f"{where} has mass {mass:g} kg; expected 0 or more", allow_unphysical=True)
             self.unread = True
         xx, xy, xz, yy, yz, zz = (
             number(inertia_element, key, where) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -548,9 +556,9 @@ class _Reader:
 
         Massless links connect the axes of a joint that has several.
         """
-        moved = self._moved()
+        moved = self._moves_mass()
         if self.links and not any(moved) and not self.unread:
-            self.faults.add(
+            self.errors.add(
                 "no link that moves has a mass, so the file has no dynamics; its frames, Jacobians and inverse "
                 "kinematics can be used",
                 allow_unphysical=True,
@@ -566,15 +574,15 @@ class _Reader:
                 try:
                     check_inertia(link.name, link.mass, link.com, link.inertia)
                 except RobotError as error:
-                    self.faults.add(str(error), allow_unphysical=True)
+                    self.errors.add(str(error), allow_unphysical=True)
             if not self.unread and not moved[i] and link.joint.mimic is None and link.joint.name not in followed:
                 text = f"link '{link.name}' moves but has no mass, nor has any link beyond it; expected an <inertial>"
                 if link.joint.has_quaternion:
-                    self.faults.add(text)
+                    self.errors.add(text)
                 else:
-                    self.faults.add(text, lock={link.joint.name: 0.0})
+                    self.errors.add(text, lock={link.joint.name: 0.0})
 
-    def _moved(self) -> list[bool]:
+    def _moves_mass(self) -> list[bool]:
         """Return, for each link, whether it or a link below it has a mass or an inertia."""
         moved = [link.mass != 0.0 or bool(np.any(link.inertia)) for link in self.links]
         for i, link in reversed(list(enumerate(self.links))):
@@ -583,7 +591,7 @@ class _Reader:
         return moved
 
 
-class _Collected:
+class _RecordedError:
     """Context that records a RobotError which no option accepts, so that reading continues."""
 
     def __init__(self, reader: _Reader) -> None:
@@ -595,7 +603,7 @@ class _Collected:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, RobotError):
             return False
-        self._reader.faults.add(str(error))
+        self._reader.errors.add(str(error))
         self._reader.unread = True
         return True
 
@@ -606,6 +614,7 @@ def _check_type(name: str, kind: str) -> None:
 
 
 def _named(root: Any, tag: str) -> dict[str, Any]:
+    """Return the elements with a tag by their names. Raise RobotError if a name is repeated."""
     elements: dict[str, Any] = {}
     for element in root.findall(tag):
         name = element.get("name")

@@ -84,7 +84,7 @@ def quaternion_of(rotation: Any) -> Array:
     return row / np.linalg.norm(row) * (1.0 if row[3] >= 0.0 else -1.0)
 
 
-def _pose(robot: RobotTree, place: int) -> Array:
+def _pose7(robot: RobotTree, place: int) -> Array:
     """Return the position and quaternion (7,) of a joint or frame. `place` is an index as in `Variable.owners`."""
     if place < len(robot.links):
         joint = robot.links[place].joint
@@ -227,15 +227,20 @@ KINDS: dict[str, ParameterKind] = {
         _ABOVE,
     ),
     PLACEMENT: ParameterKind(
-        PLACE, (7,), _pose, "position, m, and unit quaternion (x, y, z, w) in the parent link", PLACEMENT, unit=3
+        PLACE,
+        (7,),
+        _pose7,
+        "position, m, and unit quaternion (x, y, z, w) in the parent link",
+        PLACEMENT,
+        unit=3,
     ),
     POSITION: ParameterKind(
-        PLACE, (3,), lambda robot, i: _pose(robot, i)[:3], "position in the parent link, m", POSITION
+        PLACE, (3,), lambda robot, i: _pose7(robot, i)[:3], "position in the parent link, m", POSITION
     ),
     ROTATION: ParameterKind(
         PLACE,
         (4,),
-        lambda robot, i: _pose(robot, i)[3:],
+        lambda robot, i: _pose7(robot, i)[3:],
         "unit quaternion (x, y, z, w) from own axes to those of the parent link",
         ROTATION,
         unit=0,
@@ -425,6 +430,7 @@ def _input(owner: str, kind: str) -> str:
 
 
 def _check_apart(robot: RobotTree, own: Variable, other: Variable) -> None:
+    """Raise RobotError if two parameters are equal, share numbers, or would have inputs with the same name."""
     if own.name == other.name:
         raise RobotError(f"'{own.name}' is variable twice in robot '{robot.name}'; expected each parameter once")
     same = own.kind == other.kind or {own.kind, other.kind} in CLASHES
@@ -456,6 +462,7 @@ def _unknown(robot: RobotTree, name: str, kind: str) -> str:
 
 
 def _no_owner(robot: RobotTree, name: str, what: str, owner: str) -> str:
+    """Return the text of the error for a parameter whose link, joint or frame does not exist."""
     names = [link.name if what == LINK else link.joint.name for link in robot.links]
     if what == PLACE:
         names += [frame.name for frame in robot.frames]

@@ -16,7 +16,7 @@ from dynagate.base.arrays import Floats
 from dynagate.base.storage import read_file
 from dynagate.robot.errors import RobotError
 from dynagate.robot.geometry import origin_of, sizes_of
-from dynagate.robot.markup import numbers, parse
+from dynagate.robot.robot_xml import numbers, parse
 from dynagate.robot.rotations import Rounding
 
 PACKAGE = "package.xml"
@@ -77,6 +77,7 @@ def visuals(path: str | PathLike[str]) -> list[Visual]:
 
 
 def _shape(visual: Any) -> tuple[str, tuple[float, ...], str] | None:
+    """Return the kind, sizes and mesh file of a <visual> element, or None if it cannot be interpreted."""
     try:
         for kind in KINDS:
             shape = visual.find(f"geometry/{kind}")
@@ -101,6 +102,7 @@ def _pose(visual: Any) -> tuple[Floats, Floats]:
 
 
 def _color(material: Any) -> tuple[int, int, int] | None:
+    """Return the color of a <material> element, or None if it has none."""
     color = material.find("color")
     try:
         rgba = None if color is None else numbers(color, "rgba", "color", 4)

@@ -126,6 +126,7 @@ def rpy_of(rotation: np.ndarray) -> tuple[float, float, float]:
 
 
 def _add_link(root: Any, link: Link) -> None:
+    """Add a <link> element with its inertia."""
     element = _sub(root, "link", name=link.name)
     if not (link.mass or np.any(link.inertia)):
         return
@@ -137,6 +138,7 @@ def _add_link(root: Any, link: Link) -> None:
 
 
 def _add_joint(root: Any, joint: Joint, parent: str, child: str) -> None:
+    """Add a <joint> element with its pose, axis, limits, dynamics and mimic."""
     element = _sub(root, "joint", name=joint.name, type=joint.type)
     _add_ends(element, parent, child)
     _add_origin(element, "origin", joint.rotation, joint.translation)
@@ -180,6 +182,7 @@ def _name(loop: Constraint) -> str:
 
 
 def _add_loop(root: Any, robot: RobotTree, loop: Constraint, above: list[str]) -> None:
+    """Add a <constraint> element for a loop. `above` holds the names of the base and of all links."""
     element = _sub(root, "constraint", name=_name(loop) or f"{loop.frame}_{loop.to}", type=TYPES[loop.kind])
     for side, name in (("parent", loop.frame), ("child", loop.to)):
         frame: Frame = robot.frame(name)

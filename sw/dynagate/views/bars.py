@@ -63,6 +63,7 @@ def draw_bars(
 def _draw(
     canvas: Canvas, y: float, label: str, bar: Bar | str, colors: Mapping[str, str], per_unit: float, unit: str
 ) -> None:
+    """Draw one bar with its label and sum."""
     if isinstance(bar, str):
         canvas.text(LEFT + 4, y + 12, shortened(bar, 90), size=10, color=FAINT)
         return
@@ -76,6 +77,7 @@ def _draw(
 
 
 def _legend(canvas: Canvas, colors: Mapping[str, str]) -> None:
+    """Draw the legend of the parts' colors."""
     x = LEFT
     for part, color in colors.items():
         canvas.rectangle(x, 32, 12, 12, fill=color)

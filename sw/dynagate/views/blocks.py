@@ -75,6 +75,7 @@ def _values(built: Design[Pipeline], place: dict[str, int], entry: int, exit_: i
 
 
 def _stream_text(design: DesignRecord[DatapathBody], side: str) -> str:
+    """Return the description of an input or output stream."""
     stream = getattr(design, side)
     text = f"{len(stream.fields)} numbers, {stream.bits} bits"
     if design.axi is not None:

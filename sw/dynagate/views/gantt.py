@@ -57,6 +57,7 @@ def draw_schedule(robot: str, plan: Plan) -> str:
 
 
 def _cycle_axis(canvas: Canvas, cycles: int, scale: float, bottom: float) -> None:
+    """Draw the axis of cycles."""
     step = _tick_step(cycles)
     for cycle in range(0, cycles + 1, step):
         x = LEFT + cycle * scale
@@ -78,6 +79,7 @@ def _started(span: Span, cycles: int) -> Counter[int]:
 
 
 def _draw_pass(canvas: Canvas, span: Span, y: float, scale: float, cycles: int, most: int) -> None:
+    """Draw the row of one pass."""
     each = max(math.ceil(cycles / MOST_COLUMNS), 1)
     canvas.text(LEFT - 8, y + 15, shortened(span.name, LETTERS), anchor="end")
     hint = f"{span.name}: cycles {span.first} to {span.last}, {len(span.starts)} operations"
@@ -100,6 +102,7 @@ def _shade(part: float) -> str:
 
 
 def _draw_chain(canvas: Canvas, longest: OperationChain, scale: float) -> None:
+    """Draw the longest chain of operations."""
     canvas.text(LEFT - 8, TOP + 15, shortened(longest.title, LETTERS + 6), anchor="end", bold=True, size=11)
     for link in longest.links:
         width = max((link.ready - link.start) * scale - 0.5, 0.5)
@@ -121,6 +124,7 @@ def _mark_chain(canvas: Canvas, longest: OperationChain, scale: float, rows: dic
 
 
 def _legend(canvas: Canvas, longest: OperationChain, y: float) -> None:
+    """Draw the legend of the chain's colors."""
     canvas.text(10, 20, f"{longest.title}: " + _sums(longest), size=12)
     x: float = LEFT
     for kind in longest.kinds:
@@ -132,6 +136,7 @@ def _legend(canvas: Canvas, longest: OperationChain, y: float) -> None:
 
 
 def _sums(longest: OperationChain) -> str:
+    """Return the cycles of the chain by kind of operation, as text."""
     parts = [f"{kind} {longest.cycles(kind)}" for kind in longest.kinds if longest.cycles(kind)]
     return ", ".join([*parts, f"waiting {longest.waiting}"]) + " cycles"
 

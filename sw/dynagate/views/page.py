@@ -91,6 +91,7 @@ def page(built: Design[Pipeline]) -> str:
 
 
 def _facts(built: Design[Pipeline]) -> Table:
+    """Return the table of the design's main properties."""
     plan, design = built.hardware.plan, built.design
     widths = [fmt.width for fmt in built.formatted.formats]
     rows = [
@@ -111,6 +112,7 @@ def _facts(built: Design[Pipeline]) -> Table:
 
 
 def _links(built: Design[Pipeline]) -> Table:
+    """Return the table of links and joints."""
     links = built.robot.links
     rows = [
         (
@@ -138,6 +140,7 @@ def _passes(built: Design[Pipeline]) -> Table:
 
 
 def _nodes(built: Design[Pipeline]) -> Table:
+    """Return the table of all nodes with their formats and cycles."""
     plan, rows = built.hardware.plan, []
     for i, node in enumerate(built.graph.nodes):
         kept = i in plan.position
@@ -147,11 +150,13 @@ def _nodes(built: Design[Pipeline]) -> Table:
 
 
 def _statement(built: Design[Pipeline]) -> str:
+    """Return the stored error measurements as text."""
     content = built.design.formats.statement
     return "" if content is None else Statement.of_dict(content).text()
 
 
 def _error_drawing(built: Design[Pipeline]) -> str:
+    """Return the chart of errors and goals."""
     content, goal = built.design.formats.statement, (built.design.formats.goal or {}).get("error")
     if content is None:
         return ""
@@ -162,6 +167,7 @@ def _error_drawing(built: Design[Pipeline]) -> str:
 
 
 def _errors(built: Design[Pipeline]) -> Table:
+    """Return the table of measured errors."""
     content = built.design.formats.statement
     if content is None:
         return Table((), ())
@@ -177,6 +183,7 @@ def _errors(built: Design[Pipeline]) -> Table:
 
 
 def _resources(built: Design[Pipeline]) -> Table:
+    """Return the table of estimated resources."""
     plan, design = built.hardware.plan, built.design
     tables = design.body.lookup_tables_estimated
     rows = [

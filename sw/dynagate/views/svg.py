@@ -115,6 +115,7 @@ class Canvas:
         return ElementTree.tostring(self._root, encoding="unicode")
 
     def _add(self, tag: str, attributes: dict[str, str], hint: str = "") -> ElementTree.Element:
+        """Add an element with an optional hint."""
         element = ElementTree.SubElement(self._root, tag, attributes)
         if hint:
             ElementTree.SubElement(element, "title").text = xml_text(hint)

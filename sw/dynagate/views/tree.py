@@ -50,6 +50,7 @@ def limits(joint: Joint) -> list[str]:
 
 
 def _depths(robot: Robot) -> list[int]:
+    """Return the depth of each link below the base."""
     depths: list[int] = []
     for link in robot.links:
         depths.append(0 if link.parent < 0 else depths[link.parent] + 1)

@@ -144,6 +144,7 @@ class ConstraintInstance(NamedTuple):
 
 
 def _end(tree: Tree, name: str, sign: float) -> Endpoint:
+    """Return the endpoint for a frame of the robot."""
     frame = tree.frame(name)
     if frame.link < 0:
         return Endpoint(sign, -1, frame.translation, frame.rotation)

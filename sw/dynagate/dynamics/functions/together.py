@@ -99,6 +99,7 @@ class Together:
 
     @cached_property
     def _bias(self) -> Vector:
+        """The torque (nv,) at zero acceleration."""
         tree, state = self.tree, self.state
         assert state.qd is not None
         if any(name.startswith("d") for name in self.outputs):
@@ -110,6 +111,7 @@ class Together:
 
     @cached_property
     def qdd(self) -> list[Scalar]:
+        """The accelerations M⁻¹ (τ - bias) (nv,)."""
         tree, tau, code = self.tree, self.state.tau, self.state.code
         assert tau is not None
         bias = self._bias
@@ -154,6 +156,7 @@ class Together:
 
     @cached_property
     def dtau_dq(self) -> Array:
+        """∂τ/∂q (nv, nv) at the sample's acceleration."""
         tree, kin = self.tree, self._kinematics
         assert self.state.qd is not None
         subtrees = self._subtrees

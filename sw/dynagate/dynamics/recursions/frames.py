@@ -33,6 +33,7 @@ def check(tree: Tree, name: str) -> None:
 
 
 def _frame_pose(tree: Tree, q: Sequence[Scalar], name: str) -> _FramePose:
+    """Return the pose of a frame, and the poses of all links, in the base frame."""
     frame = tree.frame(name)
     links = poses(tree, q, "base")
     if frame.link < 0:

@@ -110,6 +110,7 @@ class _Step(NamedTuple):
     """Whether the step leads from the link to its parent."""
 
     def after(self, pose: _Pose) -> _Pose:
+        """Return the pose after this step from a pose."""
         if self.inwards:
             rotation = self.joint.inverse_after(pose.rotation)
             return _Pose(rotation, pose.position - rotation @ self.joint.translation)

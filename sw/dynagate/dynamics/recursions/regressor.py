@@ -13,7 +13,7 @@ from dynagate.base.naming import label, scope
 from dynagate.dynamics.friction import SPEED, FrictionModel
 from dynagate.dynamics.links import TreeLink
 from dynagate.dynamics.recursions.poses import poses
-from dynagate.dynamics.recursions.rnea import link_motions, acceleration_map_of
+from dynagate.dynamics.recursions.rnea import acceleration_map_of, link_motions
 from dynagate.dynamics.spatial import Array, Scalar, SpatialMotion, array, cross, zeros
 from dynagate.dynamics.transforms import JointTransform
 from dynagate.dynamics.tree import Tree

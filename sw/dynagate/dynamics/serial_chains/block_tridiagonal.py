@@ -89,11 +89,11 @@ def odd_even_elimination(
         Yang, Wu & Pan 2016, eq. 19 and algorithm 2, with the sign of U corrected.
     """
     d, u, r = list(diagonal), list(upper), list(right)
-    count, apart, step = len(d), 1, 0
-    while apart < count:
+    count, distance, step = len(d), 1, 0
+    while distance < count:
         with scope(part, f"step{step}"):
-            d, u, r = _eliminated(d, u, r, apart)
-        apart, step = 2 * apart, step + 1
+            d, u, r = _eliminated(d, u, r, distance)
+        distance, step = 2 * distance, step + 1
     solutions = []
     for i in range(count):
         with scope(part, f"link{i}"):
@@ -103,20 +103,20 @@ def odd_even_elimination(
 
 
 def _eliminated(
-    d: list[Array], u: list[Array], r: list[Array], apart: int
+    d: list[Array], u: list[Array], r: list[Array], distance: int
 ) -> tuple[list[Array], list[Array], list[Array]]:
     """Eliminate once: u[i] couples blocks i and i + apart before the step, and i and i + 2 apart after it."""
     new_d, new_r = list(d), list(r)
     new_u: list[Array] = []
     for j in range(len(d)):
         with scope(f"link{j}"):
-            before, after = j - apart, j + apart
+            before, after = j - distance, j + distance
             sides = [r[j][:, None]]
             if before >= 0:
                 sides.append(u[before].T)
             if after < len(d):
                 sides.append(u[j])
-            eliminated = factor(d[j], _beside(sides))
+            eliminated = factor(d[j], _joined_columns(sides))
             halved, inverse_d = eliminated.halved, array(eliminated.inverse_d)
             residual, couplings, at = halved[:, 0], {}, 1
             for i in (before, after):
@@ -131,6 +131,6 @@ def _eliminated(
     return new_d, new_u, new_r
 
 
-def _beside(columns: Sequence[Array]) -> Array:
+def _joined_columns(columns: Sequence[Array]) -> Array:
     """Return matrices joined by columns."""
     return array([[value for part in columns for value in part[i]] for i in range(len(columns[0]))])

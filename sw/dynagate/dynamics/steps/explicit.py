@@ -66,6 +66,7 @@ def _euler(robot: Robot, acceleration: Acceleration, q: Array, qd: Array, dt: An
 
 
 def _runge_kutta(tableau: Tableau) -> Callable[..., tuple[Array, Array]]:
+    """Return the step function of a Runge-Kutta method."""
     nodes, weights = tableau
 
     def step(robot: Robot, acceleration: Acceleration, q: Array, qd: Array, dt: Any) -> tuple[Array, Array]:
@@ -84,6 +85,7 @@ def _runge_kutta(tableau: Tableau) -> Callable[..., tuple[Array, Array]]:
 
 
 def _mix(weights: Sequence[float], terms: Sequence[Array], size: int) -> Array:
+    """Return the weighted sum of vectors, without terms of weight 0."""
     result = zeros(size)
     for weight, term in zip(weights, terms, strict=False):
         if weight:

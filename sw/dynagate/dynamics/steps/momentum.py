@@ -51,6 +51,7 @@ class _Floating(NamedTuple):
 
 
 def _floating(robot: Robot) -> Iterator[_Floating]:
+    """Yield the floating joints of a robot."""
     carrying = {link.parent for link in robot.links}
     for index, (link, in_q, in_v) in enumerate(robot.slices()):
         motion = motion_of(link.joint.type)

@@ -10,10 +10,10 @@ from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.robot.descriptions import described, is_description
 from dynagate.robot.errors import RobotError
-from dynagate.robot.markup import is_mjcf
 from dynagate.robot.model import Robot
 from dynagate.robot.options import ReadingOptions
 from dynagate.robot.random_chain import random_chain as random_chain
+from dynagate.robot.robot_xml import is_mjcf
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -172,6 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, "text/plain", "no such page\n")
 
     def _answer(self, status: int, kind: str, text: str) -> None:
+        """Send an HTTP response."""
         content = text.encode()
         self.send_response(status)
         for name, value in {"Content-Type": kind, "Content-Length": str(len(content)), **HEADERS}.items():
@@ -230,6 +231,7 @@ def view(
 
 
 def _opened(url: str) -> bool:
+    """Open a browser at an address, and return whether that worked."""
     try:
         return webbrowser.open(url)
     except (webbrowser.Error, OSError):

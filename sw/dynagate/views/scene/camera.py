@@ -40,8 +40,12 @@ class Camera:
         return np.asarray(self.target[frame] + self.distance * self.rotation[2])
 
     def seen(self, points: Floats, frame: int) -> tuple[Floats, Floats]:
-        """Return where points (..., 3) appear, (..., 2) from the middle to the right and up in half heights of the
-        picture, and their depths (...) in m."""
+        """Project points (..., 3), m, into a frame's picture.
+
+        Returns:
+            Positions (..., 2) to the right and up from the middle, in half heights of the picture, and depths (...) in
+            m.
+        """
         local = (points - self.eye(frame)) @ self.rotation.T
         depth = -local[..., 2]
         scale = 1.0 / (math.tan(FIELD / 2.0) * np.maximum(depth, 1e-9))

@@ -49,17 +49,21 @@ GLOSS = 5
 
 
 def key_light(rotation: Floats) -> Floats:
-    """Return the direction to the lamp, (3,), in the base frame. rotation: the camera's."""
+    """Return the direction (3,) to the lamp in the base frame, for a camera with this rotation (3, 3)."""
     right, back = rotation[0], np.array([rotation[2, 0], rotation[2, 1], 0.0])
     x, y, z = KEY_SIDE
     return _unit(*(-x * right + y * back / np.linalg.norm(back) + [0.0, 0.0, z]))
 
 
 def brightness(normals: Floats, toward: Floats, light: Floats) -> tuple[Floats, Floats]:
-    """Return the diffuse light and the reflection on surfaces with these normals (n, 3).
+    """Return the diffuse light and the reflection on surfaces.
 
-    toward: Direction to the camera, (3,). light: Direction to the lamp, (3,). A normal that points away from the
-    camera is turned round: both sides of a surface can be seen.
+    A normal that points away from the camera is reversed, because both sides of a surface are visible.
+
+    Args:
+        normals: Normals (n, 3).
+        toward: Direction (3,) to the camera.
+        light: Direction (3,) to the lamp.
     """
     facing = normals @ toward
     sign = np.where(facing < 0.0, -1.0, 1.0)

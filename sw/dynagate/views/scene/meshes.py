@@ -121,6 +121,7 @@ def load_meshes(files: Sequence[tuple[str, str]]) -> bytes:
 
 
 def mesh_arrays(content: bytes, kind: str) -> dict[str, Any]:
+    """Return the vertices, faces and colors of one mesh file."""
     import trimesh
 
     # without a resolver, so that no other file is opened

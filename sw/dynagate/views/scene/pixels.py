@@ -152,7 +152,7 @@ def _floor(
 
 
 def cell_of(half: float) -> float:
-    """Return the distance between lines of the ground, a round number of m. half: half of what the picture shows."""
+    """Return the distance between lines of the ground, a round number of m, for half the visible distance in m."""
     power = 10.0 ** math.floor(math.log10(half / 2.0))
     return next(factor * power for factor in (5.0, 2.0, 1.0) if factor * power <= half / 2.0)
 

@@ -31,7 +31,9 @@ class Seen(NamedTuple):
 
 
 def to_pixels(camera: Camera, frame: int, points: Array, width: int, height: int) -> tuple[Array, Array]:
-    """Return where points (..., 3) are in pixels (..., 2) from the upper left corner, and their depths (...) in m."""
+    """Project points (..., 3), m, to pixels (..., 2) from the upper left corner, and return these and their depths
+    (...) in m.
+    """
     flat, depth = camera.seen(points, frame)
     return flat * [0.5 * height, -0.5 * height] + [0.5 * width, 0.5 * height], depth
 

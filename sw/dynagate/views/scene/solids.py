@@ -54,6 +54,7 @@ class Solid:
         return _smoothed(reduced.corners, reduced.colors)
 
     def _clustered(self, low: Floats, cell: float) -> Solid:
+        """Return the solid with corners merged that lie in the same cell of a grid."""
         keys = np.floor((self.corners - low) / cell).astype(np.int64)
         _, owner = np.unique(keys.reshape(-1, 3), axis=0, return_inverse=True)
         owner = owner.reshape(-1)

@@ -60,6 +60,7 @@ def _hex(color: Color | Floats) -> str:
 
 
 def _rules(theme: Theme) -> str:
+    """Return the CSS rules of a theme's colors."""
     return (
         f".p{{fill:{_hex(theme.paper)}}}.g{{fill:{_hex(theme.ground)}}}.l{{stroke:{_hex(theme.lines)}}}"
         f".s{{fill:{_hex(theme.shadow)};opacity:.75}}.b{{stroke:{_hex(theme.ink)}}}"
@@ -67,6 +68,7 @@ def _rules(theme: Theme) -> str:
 
 
 def _style(theme: str, frames: int, dt: float) -> str:
+    """Return the style sheet of a picture: colors and the timing of frames."""
     rules = _rules(DARK if theme == "dark" else LIGHT)
     if theme == "auto":
         rules += f"@media (prefers-color-scheme:dark){{{_rules(DARK)}}}"

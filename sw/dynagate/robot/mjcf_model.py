@@ -18,7 +18,7 @@ import numpy as np
 
 from dynagate.base.errors import MissingExtraError
 from dynagate.robot.errors import RobotError
-from dynagate.robot.markup import check_file
+from dynagate.robot.robot_xml import check_file
 from dynagate.robot.sandbox import TOO_LARGE, read_apart
 
 KINDS = ("body", "joint", "geom", "site", "equality", "tendon", "actuator", "flex")
@@ -46,13 +46,13 @@ class CompiledModel:
     def __init__(self, content: bytes) -> None:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             values = {name: arrays[name] for name in arrays.files}
-        told = json.loads(bytes(values.pop("text")))
-        self.name: str = told["name"]
-        self.removed: list[str] = told["removed"]
-        self.opt = SimpleNamespace(**told["options"])
-        self.constants = SimpleNamespace(**{kind: SimpleNamespace(**of) for kind, of in told["constants"].items()})
-        self._names: dict[str, list[str]] = told["names"]
-        self._values = {**values, **told["sizes"]}
+        names = json.loads(bytes(values.pop("text")))
+        self.name: str = names["name"]
+        self.removed: list[str] = names["removed"]
+        self.opt = SimpleNamespace(**names["options"])
+        self.constants = SimpleNamespace(**{kind: SimpleNamespace(**of) for kind, of in names["constants"].items()})
+        self._names: dict[str, list[str]] = names["names"]
+        self._values = {**values, **names["sizes"]}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -90,8 +90,8 @@ def compile_file(path: str) -> bytes:
     except ImportError as error:
         raise RobotError(f"the module 'mujoco' cannot be imported ({error}); pip install 'dynagate[mjcf]'") from None
 
-    said: list[str] = []
-    mujoco.set_mju_user_warning(said.append)  # otherwise MuJoCo writes a log file to the working directory
+    messages: list[str] = []
+    mujoco.set_mju_user_warning(messages.append)  # otherwise MuJoCo writes a log file to the working directory
     try:
         spec = mujoco.MjSpec.from_file(path)
         removed = _without_meshes(spec, mujoco)
@@ -103,7 +103,7 @@ def compile_file(path: str) -> bytes:
     except (ValueError, mujoco.FatalError) as error:
         text = " ".join(str(error).split())
         raise RobotError(f"MuJoCo {TOO_LARGE}" if "allocate" in text else f"MuJoCo refuses it: {text}") from None
-    if any("NaN" in text for text in said):
+    if any("NaN" in text for text in messages):
         raise RobotError("has a NaN among its numbers, which MuJoCo takes for one that is not given; expected numbers")
     return _content(model, mujoco, removed)
 
@@ -113,7 +113,7 @@ def _content(model: Any, mujoco: Any, removed: list[str]) -> bytes:
     values = {name: getattr(model, name) for name in dir(model) if name.startswith(ARRAYS)}
     enumerations = {name: getattr(mujoco, name) for name in dir(mujoco) if name.startswith("mjt")}
     counts = {"body": model.nbody, "joint": model.njnt, "equality": model.neq, "actuator": model.nu}
-    told = {
+    names = {
         "removed": removed,
         "name": model.names[: model.names.index(b"\0")].decode(errors="replace"),
         "sizes": {name: value for name, value in values.items() if isinstance(value, int)},
@@ -132,7 +132,7 @@ def _content(model: Any, mujoco: Any, removed: list[str]) -> bytes:
     }
     arrays: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     buffer = io.BytesIO()
-    arrays["text"] = np.frombuffer(json.dumps(told).encode(), np.uint8)
+    arrays["text"] = np.frombuffer(json.dumps(names).encode(), np.uint8)
     np.savez(buffer, **arrays)
     return buffer.getvalue()
 

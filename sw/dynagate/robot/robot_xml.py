@@ -16,7 +16,7 @@ from dynagate.robot.errors import RobotError
 MAX_BYTES = 16 * 2**20
 """Largest size of a robot file, in bytes."""
 
-OVERLOOKED = {
+IGNORED_ERRORS = {
     "ERR_UNKNOWN_VERSION": "an XML declaration of an unknown version",
     "ERR_VERSION_MISSING": "an XML declaration without a version",
     "ERR_XMLDECL_NOT_FINISHED": "an XML declaration that does not end",
@@ -28,7 +28,7 @@ OVERLOOKED = {
 
 BY_XACRO = "Robot.from_xacro (--trust-robot)"
 BY_MUJOCO = "Robot.from_mjcf (--trust-robot)"
-EXPANDED = f"a file that xacro has expanded, or one that you trust, by {BY_XACRO}"
+TRUSTED_HINT = f"a file that xacro has expanded, or one that you trust, by {BY_XACRO}"
 """Hint for files that only trusted parsers accept, because they open other files or run programs."""
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE)
@@ -78,16 +78,16 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
             raise RobotError(f"cannot be read ({error.strerror}); expected a URDF file") from None
     else:
         _check_size(len(text), "a URDF")
-    overlooked: list[str] = []
+    ignored: list[str] = []
     try:
         root = etree.fromstring(text, parser=_parser())
     except etree.XMLSyntaxError as error:
         root, kinds = _recovered(text)
-        harmless = root is not None and kinds <= set(OVERLOOKED)
+        harmless = root is not None and kinds <= set(IGNORED_ERRORS)
         if not harmless or not lax:
             option = "; lax=True (--lax) overlooks that" if harmless else ""
             raise RobotError(f"not well-formed XML: {error.msg}{option}") from None
-        overlooked = [f"lax overlooks {text}" for kind, text in OVERLOOKED.items() if kind in kinds]
+        ignored = [f"lax overlooks {text}" for kind, text in IGNORED_ERRORS.items() if kind in kinds]
     if root.getroottree().docinfo.doctype:
         raise RobotError("has a document type declaration; entities are refused, expected plain URDF")
     if root.tag != "robot":
@@ -97,13 +97,13 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
         if element.prefix == "xacro" or element.tag.startswith("xacro:"):
             name = local_name(element.tag)
             if name in XACRO or any(local_name(part.tag) in PARTS for part in element.iter("{*}*")):
-                raise RobotError(f"line {element.sourceline}: <xacro:{name}> is a macro; expected {EXPANDED}")
-            overlooked.append(
+                raise RobotError(f"line {element.sourceline}: <xacro:{name}> is a macro; expected {TRUSTED_HINT}")
+            ignored.append(
                 f"line {element.sourceline}: <xacro:{name}> is left out: it calls a macro that is not defined"
             )
             if element.getparent() is not None:
                 element.getparent().remove(element)
-    return root, overlooked
+    return root, ignored
 
 
 def is_mjcf(path: Path) -> bool:
@@ -188,7 +188,7 @@ def numbers(element: Any, key: str, where: str, count: int, *, infinite: bool = 
     text = attribute(element, key, where)
     here = f"{where}: <{element.tag} {key}='{text}'>"
     if "$" in text:
-        raise RobotError(f"{here} is a macro; expected {EXPANDED}")
+        raise RobotError(f"{here} is a macro; expected {TRUSTED_HINT}")
     if not all(NUMBER.fullmatch(word) for word in text.split()):
         raise RobotError(f"{here} is not made of numbers")
     values = np.array([float(word) for word in text.split()])

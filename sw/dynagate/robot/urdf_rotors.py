@@ -10,7 +10,7 @@ from collections.abc import Container
 from typing import Any
 
 from dynagate.robot.errors import RobotError
-from dynagate.robot.markup import local_name, number_in
+from dynagate.robot.robot_xml import local_name, number_in
 
 ROTORS = ("rotor_inertia", "rotorInertia", "motorInertia")
 """Elements of a rotor's inertia in kg m², without their prefix."""

@@ -11,11 +11,11 @@ from dynagate.base.warned import warn
 from dynagate.robot.errors import RobotError, RobotWarning
 from dynagate.robot.tree import RobotTree
 
-SHOWN = 10
+MAX_LISTED = 10
 """Largest number of errors that an exception lists."""
 
 
-class Faults:
+class FileErrors:
     """Errors found in a file. Reading continues after each, so that one exception lists all of them.
 
     Args:
@@ -56,14 +56,15 @@ class Faults:
             ((text, code),) = self._lines
             advice = f"; {purpose}, add {python} ({self._flags()})" if self._options else ""
             return RobotError(text + advice, code=code)
-        shown = [with_code(text, code) for text, code in self._lines[:SHOWN]]
-        if len(self._lines) > SHOWN:
-            shown.append(f"and {len(self._lines) - SHOWN} more")
-        text = "\n  ".join([f"{len(self._lines)} errors:", *shown])
+        listed = [with_code(text, code) for text, code in self._lines[:MAX_LISTED]]
+        if len(self._lines) > MAX_LISTED:
+            listed.append(f"and {len(self._lines) - MAX_LISTED} more")
+        text = "\n  ".join([f"{len(self._lines)} errors:", *listed])
         advice = f"\n{purpose}, add {python}\non the command line {self._flags()}" if self._options else ""
         return RobotError(text + advice)
 
     def _flags(self) -> str:
+        """Return the collected options as they are written on the command line."""
         flags = []
         for name, value in self._options.items():
             if isinstance(value, Mapping):

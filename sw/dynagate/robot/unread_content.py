@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dynagate.robot.markup import local_name
+from dynagate.robot.robot_xml import local_name
 
 READ: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     tag: (frozenset(attributes.split()), frozenset(children.split()))
@@ -41,7 +41,7 @@ WITHOUT_DYNAMICS: dict[str, frozenset[str]] = {
 }
 """Child elements without effect on rigid-body dynamics: shapes, sensors, software limits and settings of simulators.
 
-<gazebo> elements are searched for `SIMULATED`, and `dynagate.robot.rotors` reads transmissions.
+<gazebo> elements are searched for `SIMULATED`, and `dynagate.robot.urdf_rotors` reads transmissions.
 """
 
 SETTINGS: dict[str, frozenset[str]] = {
@@ -57,9 +57,9 @@ Settings of the simulation, such as gravity that is off for one link, do not bel
 """
 
 LOOPS = ("constraint", "ball_constraint", "loop_joint", "linear_bushing_rpy")
-"""Local names of elements that close loops. `dynagate.robot.closures` removes the ones that it can read."""
+"""Local names of elements that close loops. `dynagate.robot.urdf_loops` removes the ones that it can read."""
 
-SHOWN = 4
+MAX_LISTED = 4
 """Largest number of names in a list."""
 VERSIONS = ("1", "1.0", "1.1", "1.2")
 """Versions of URDF that are read without a remark."""
@@ -71,7 +71,7 @@ def unread(root: Any) -> Iterator[str]:
         yield f"version='{version}' is read as 1.2"
     attributes: dict[str, list[tuple[str, str]]] = {}
     elements: dict[str, list[str]] = {}
-    for tag, attribute, name in _left(root, "robot", "robot"):
+    for tag, attribute, name in _unread(root, "robot", "robot"):
         if attribute:
             attributes.setdefault(tag, []).append((attribute, name))
         else:
@@ -83,10 +83,10 @@ def unread(root: Any) -> Iterator[str]:
             "are not read" if several else "is not read"
         )
     for tag, names in elements.items():
-        yield f"<{tag}> of {listed(names)} is not read{_instead(tag)}"
+        yield f"<{tag}> of {listed(names)} is not read{_hint(tag)}"
 
 
-def _left(element: Any, tag: str, name: str) -> Iterator[tuple[str, str, str]]:
+def _unread(element: Any, tag: str, name: str) -> Iterator[tuple[str, str, str]]:
     """Yield everything that is not read, from an element down: its tag, its attribute or "", and its link or joint.
 
     Elements with a prefix are extensions of other programs; only those that close loops are yielded.
@@ -100,7 +100,7 @@ def _left(element: Any, tag: str, name: str) -> Iterator[tuple[str, str, str]]:
         own = local_name(child.tag)
         of = f"'{child.get('name')}'" if tag == "robot" and child.get("name") else name
         if own in children:
-            yield from _left(child, own, of)
+            yield from _unread(child, own, of)
         elif own == "gazebo":
             yield from _simulated(child)
         elif (
@@ -121,20 +121,21 @@ def _without_effect(element: Any, tag: str) -> bool:
 
 
 def _simulated(gazebo: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield the elements of `SIMULATED` in a <gazebo> element, in the form of `_left`."""
+    """Yield the elements of `SIMULATED` in a <gazebo> element, in the form of `_unread`."""
     for child in gazebo.iterchildren(*SIMULATED):
         if child.tag == "joint" or not _is_zero(child.text or "0"):
             yield f"{child.tag}> in <gazebo", "", f"'{child.get('name') or gazebo.get('reference') or 'robot'}'"
 
 
 def _is_zero(text: str) -> bool:
+    """Return whether a text holds only zeros."""
     try:
         return not any(float(word) for word in text.split())
     except ValueError:
         return text == "false"
 
 
-def _instead(tag: str) -> str:
+def _hint(tag: str) -> str:
     closes = tag in LOOPS or tag.startswith("joint>")
     return "; robot.with_loop closes a loop" if closes else ""
 
@@ -142,4 +143,4 @@ def _instead(tag: str) -> str:
 def listed(names: list[str]) -> str:
     """Return the first names as one text, and how many more there are."""
     own = list(dict.fromkeys(names))
-    return ", ".join(own[:SHOWN]) + (f" and {len(own) - SHOWN} more" if len(own) > SHOWN else "")
+    return ", ".join(own[:MAX_LISTED]) + (f" and {len(own) - MAX_LISTED} more" if len(own) > MAX_LISTED else "")

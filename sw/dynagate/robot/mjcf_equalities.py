@@ -15,8 +15,8 @@ from numpy.polynomial import Polynomial
 
 from dynagate.robot.constraint import JOINTS, LEAST_COMPLIANCE, Constraint
 from dynagate.robot.errors import RobotError
+from dynagate.robot.mjcf_terms import is_constraint, name_of
 from dynagate.robot.rotations import matrix_of
-from dynagate.robot.terms import is_constraint, name_of
 
 
 class LoopEnd(NamedTuple):
@@ -57,6 +57,7 @@ def equalities(model: Any, lock: Mapping[str, float]) -> Iterator[Equality]:
 
 
 def _loop(model: Any, k: int, *, sites: bool) -> Equality:
+    """Return equality k, a connect or weld constraint between two bodies or sites."""
     name = name_of(model, "equality", k)
     data, weld = model.eq_data[k], bool(model.eq_type[k])
     ids = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])

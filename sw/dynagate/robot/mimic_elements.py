@@ -7,8 +7,8 @@ from typing import Any
 
 from dynagate.robot.errors import RobotError
 from dynagate.robot.kinds import single_kinds
-from dynagate.robot.markup import attribute, number, only
 from dynagate.robot.parts import SMALLEST_RATIO, Mimic
+from dynagate.robot.robot_xml import attribute, number, only
 
 
 class NoLeader(RobotError):
@@ -78,6 +78,7 @@ LARGEST = 1e6
 
 
 def _within(name: str, position: float) -> float:
+    """Return a position. Raise NoLeader if it exceeds LARGEST."""
     if not abs(position) <= LARGEST:
         raise NoLeader(
             f"joint '{name}' would be held at {position:g} by what it mimics; expected up to {LARGEST:g}", 0.0

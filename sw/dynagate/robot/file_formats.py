@@ -10,9 +10,9 @@ from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.robot.errors import RobotError
 from dynagate.robot.macros import read_xacro
-from dynagate.robot.markup import is_mjcf
 from dynagate.robot.mjcf import read_mjcf
 from dynagate.robot.options import ReadingOptions
+from dynagate.robot.robot_xml import is_mjcf
 from dynagate.robot.tree import RobotTree
 from dynagate.robot.urdf import read_urdf
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from dynagate.base.arrays import Floats
 from dynagate.robot.errors import RobotError
-from dynagate.robot.markup import attribute, local_name, number, numbers, only
 from dynagate.robot.parts import SMALLEST_RATIO
+from dynagate.robot.robot_xml import attribute, local_name, number, numbers, only
 
 SAME = {"ball": "spherical", "quaternion_floating": "floating", "rpy_floating": "floating", "weld": "fixed"}
 """Drake's types of joints -> the types here."""

@@ -12,8 +12,8 @@ from dynagate.base.arrays import Floats
 from dynagate.robot.constraint import Constraint
 from dynagate.robot.errors import RobotError
 from dynagate.robot.geometry import pose_of
-from dynagate.robot.markup import attribute, local_name, numbers, only
 from dynagate.robot.parts import Frame
+from dynagate.robot.robot_xml import attribute, local_name, numbers, only
 from dynagate.robot.rotations import Rounding
 from dynagate.robot.vectors import matrix3, turn_z_to, vector3, without_noise
 

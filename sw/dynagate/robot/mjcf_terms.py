@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-SHOWN = 4
+MAX_LISTED = 4
 """Largest number of names in a list."""
 
 EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain")
 """MuJoCo's types of equality in the order of their numbers."""
 
-KNOWN = 3
+SUPPORTED_EQUALITIES = 3
 """Number of equality types, the first ones, that become constraints here."""
 
 
@@ -38,7 +38,7 @@ class Terms:
         self.damping *= not self._off("DAMPER")
         self.gravity = np.zeros(3) if self._off("GRAVITY") else np.array(model.opt.gravity)
         self.equality_off = self._off("EQUALITY")
-        self.left_out = [*others, *self._rest(free)]
+        self.left_out = [*others, *self._ignored_terms(free)]
 
     def _off(self, name: str) -> bool:
         """Return whether the file's <flag> disables a term.
@@ -79,7 +79,7 @@ class Terms:
             *self._named("damping that grows with speed, of actuators", "actuator", growing),
         ]
 
-    def _rest(self, free: np.ndarray) -> list[str]:
+    def _ignored_terms(self, free: np.ndarray) -> list[str]:
         """Return descriptions of the remaining terms that are left out."""
         model = self._model
         joints = model.dof_jntid
@@ -98,7 +98,7 @@ class Terms:
             *self._tendons(),
             *self._named("actuators", "actuator", range(model.nu), " (torques are the joints' own)"),
             *_listed("stiffness and damping of actuators", self._feedback()),
-            *_listed("the larger bound of the force of joints", self._uneven()),
+            *_listed("the larger bound of the force of joints", self._asymmetric_limits()),
             *self._named("the motion of mocap bodies in", "equality", self._with_mocap()),
             *self._named("plugins of bodies", "body", np.flatnonzero(getattr(model, "body_plugin", np.array([])) >= 0)),
             *self._named("springs of joints", "joint", springs),
@@ -123,7 +123,7 @@ class Terms:
                 names.append(f"'{name_of(model, 'actuator', k)}' (kp {kp + 0.0:g}, kv {kv + 0.0:g})")
         return names
 
-    def _uneven(self) -> list[str]:
+    def _asymmetric_limits(self) -> list[str]:
         """Return the joints whose force limits differ in the two directions, with both limits."""
         model = self._model
         names = []
@@ -162,19 +162,19 @@ def _listed(what: str, names: Sequence[str]) -> list[str]:
     """Return one text with a title and the first names, or no text if there are no names."""
     if not names:
         return []
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return [f"{what} {', '.join(names[:SHOWN])}{more}"]
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return [f"{what} {', '.join(names[:MAX_LISTED])}{more}"]
 
 
 def is_constraint(model: Any, k: int) -> bool:
     """Return whether equality k is active and concerns bodies, sites or joints."""
-    return bool(model.eq_type[k] < KNOWN and model.eq_active0[k])
+    return bool(model.eq_type[k] < SUPPORTED_EQUALITIES and model.eq_active0[k])
 
 
 def why_not(model: Any, k: int) -> str:
     """Return a description of equality k, which is not supported, with the reason."""
     kind = EQUALITIES[model.eq_type[k]] if model.eq_type[k] < len(EQUALITIES) else "of another kind"
-    return f"'{name_of(model, 'equality', k)}' ({kind if model.eq_type[k] >= KNOWN else 'not active'})"
+    return f"'{name_of(model, 'equality', k)}' ({kind if model.eq_type[k] >= SUPPORTED_EQUALITIES else 'not active'})"
 
 
 def name_of(model: Any, kind: str, number: int) -> str:
