@@ -15,7 +15,7 @@ from dynagate.base.errors import ArgumentError, EntryError, Error, OptionError
 from dynagate.base.explained import explained
 from dynagate.graph.region import LimitError
 from dynagate.robot.errors import RobotError
-from dynagate.robot.mimicry import NoLeader
+from dynagate.robot.mimic_elements import NoLeader
 
 ERRORS = [
     Error(code="DG-TEST-001"),

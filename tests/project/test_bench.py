@@ -184,7 +184,7 @@ def test_an_interrupted_run_goes_on(result: dict[str, Any], monkeypatch: pytest.
     )
     whole = comparison.compare(arm, Region.of(arm), asked, begun=begun)
     assert counted == ["fpga_modeled", "deadline", "paper"]
-    assert comparison.ASKED not in whole
+    assert comparison.OPTIONS_KEY not in whole
     for change in ({"batches": (16,)}, {"threads": 1}, {"ii": 16}, {"everything": True}):
         counted.clear()
         comparison.compare(arm, Region.of(arm), replace(asked, **change), begun=begun)

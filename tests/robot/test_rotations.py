@@ -113,7 +113,7 @@ def test_rounding_gives_rotations_turned_by_little(within: float, turn: str) -> 
         exact = Rounding(0.0).from_rpy(quarters, "exact")
         axis = random.normal(size=3)
         tilt = random.uniform(0.0, 2.0) * within
-        file = exact @ Rounding(0.0).about(axis / np.linalg.norm(axis), tilt, "tilt")
+        file = exact @ Rounding(0.0).about_axis(axis / np.linalg.norm(axis), tilt, "tilt")
         rounding = Rounding(within)
         rounded = rounding.rotation(file, "joint 'j'")
         assert is_rotation(rounded)
