@@ -122,6 +122,10 @@ PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
         EXAMPLE + "12_inverse_kinematics.py",
         lambda space: motion("iiwa14", space["path"][::4], 0.08),
     ),
+    "14_constraints.svg": (
+        EXAMPLE + "14_constraints.py",
+        lambda space: motion("two_joint_arm", space["plans"]["constrained"].q[::3], 0.06),
+    ),
     "13_identification.svg": (
         EXAMPLE + "13_identification.py",
         lambda space: motion("iiwa14", space["unseen"][0][:100:4], 0.4),

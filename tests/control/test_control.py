@@ -8,7 +8,7 @@ import runpy
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -825,7 +825,7 @@ def test_costs_refused_when_they_are_traced() -> None:
 
 def test_calls_refused(solver: Ilqr) -> None:
     start: dict[str, Any] = {"q0": np.zeros(2), "qd0": np.zeros(2)}
-    other = Solution(*(np.zeros(3) for _ in range(12)))
+    other = Solution(*(np.zeros(3) for _ in fields(Solution)))
     for inputs, text in [
         (start, "input 'goal' is missing; expected shape (..., 2)"),
         ({**start, "goal": np.zeros(3)}, "goal has shape (3,); expected (2,), or its last axes"),

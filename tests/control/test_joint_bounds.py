@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from dynagate import robots
 from dynagate.control import Cost
+from dynagate.control.bounded_values import MotionBounds
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.ilqr import IlqrOptions, ilqr_loop
 from dynagate.forces.options import StepOptions
@@ -85,7 +86,9 @@ def test_no_torque_within_the_bounds_is_better() -> None:
 
 def test_a_shift_becomes_what_is_beyond() -> None:
     """Where it is renewed, over as much as the weight grew; the cost is that with the new ones."""
-    options = IlqrOptions(3, StepOptions(DT), 4, 1e-9, 1e-9, 1e9, joints=joint_bounds_of(ARM, (LOW, HIGH)))
+    options = IlqrOptions(
+        3, StepOptions(DT), 4, 1e-9, 1e-9, 1e9, kept=MotionBounds.of_joints(ARM, joint_bounds_of(ARM, (LOW, HIGH)))
+    )
     (graph,) = [each for each in ilqr_loop(ARM, COST, options).graphs() if each.name == "shifted"]
     inputs = {port.name: np.zeros((2, *port.shape)) for port in graph.inputs}
     inputs["qs_new"][:, 0], inputs["bound_shift"][:, 0] = 0.9, 0.1

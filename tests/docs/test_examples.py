@@ -211,6 +211,16 @@ def test_identification(run: Any) -> None:
     assert abs(value - 0.1) < 2.0 * deviation
 
 
+def test_constraints(run: Any) -> None:
+    done = run("14_constraints.py")
+    (free, _, cheap), (distance, speed, cost) = (done.numbers(f"{name}: ") for name in ("free", "constrained"))
+    assert free < 0.14
+    assert distance > 0.1499
+    assert speed < 1e-4
+    assert cost > cheap
+    assert done.space["plan"].converged
+
+
 @pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_examples_are_short_and_explained(path: Path) -> None:
     """At most 40 lines; the first words say what the example shows and what it prints."""
@@ -228,7 +238,7 @@ def test_examples_are_short_and_explained(path: Path) -> None:
 
 
 def test_the_index_has_every_example_with_its_picture() -> None:
-    assert len(NUMBERED) == 13
+    assert len(NUMBERED) == 14
     index = (EXAMPLES / "README.md").read_text()
     for path in NUMBERED:
         assert f"({path.name})" in index, path.name

@@ -17,7 +17,8 @@ from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
-from dynagate.control.joint_bounds import EASE, SHIFT, WEIGHT, JointBounds
+from dynagate.control.bounded_values import BoundedValues, MotionBounds
+from dynagate.control.joint_bounds import WEIGHT
 from dynagate.dynamics import tree_of
 from dynagate.dynamics.configuration import directions_of
 from dynagate.dynamics.spatial import array, select
@@ -144,11 +145,7 @@ class Cost:
                 raise ArgumentTypeError(f"{name} is {type(term).__name__}; expected a function of a knot, or None")
         if self.running is None and self.final is None:
             raise ArgumentError("a cost without running and final; expected one of them")
-        for name, each in self.inputs.items():
-            if not name.isidentifier() or name in OWN or name.startswith("_"):
-                raise ArgumentError(f"the cost has an input '{name}'; expected a name other than {', '.join(OWN)}")
-            if not all(isinstance(size, int) and (size > 0 or size in (NQ, NV)) for size in _input(each).shape):
-                raise ArgumentError(f"input '{name}' of the cost has shape {_input(each).shape}; expected sizes")
+        check_inputs("cost", self.inputs)
 
     @classmethod
     def quadratic(
@@ -196,6 +193,15 @@ class Cost:
     def inputs_of(self, robot: Robot) -> dict[str, Input]:
         """Return the inputs by name, with their shapes for a robot."""
         return {name: _sized(_input(each), robot) for name, each in self.inputs.items()}
+
+
+def check_inputs(what: str, inputs: Mapping[str, tuple[int, ...] | Input]) -> None:
+    """Raise ArgumentError if an input of a cost or constraint has the name of a state or of torques, or no shape."""
+    for name, each in inputs.items():
+        if not name.isidentifier() or name in OWN or name.startswith("_"):
+            raise ArgumentError(f"the {what} has an input '{name}'; expected a name other than {', '.join(OWN)}")
+        if not all(isinstance(size, int) and (size > 0 or size in (NQ, NV)) for size in _input(each).shape):
+            raise ArgumentError(f"input '{name}' of the {what} has shape {_input(each).shape}; expected sizes")
 
 
 def _input(each: tuple[int, ...] | Input) -> Input:
@@ -274,16 +280,18 @@ class CostGraphs:
     """A robot's cost as graphs.
 
     Args:
-        dt: Seconds of a knot, by which the running cost is multiplied.
-        joints: Bounds of joints whose violation adds to the cost.
+        robot: The robot.
+        cost: The cost.
+        dt: Seconds that a knot of the running cost stands for.
+        kept: Bounds and constraints that cost where a motion violates them, or None.
     """
 
-    def __init__(self, robot: Robot, cost: Cost, dt: float, joints: JointBounds | None = None) -> None:
+    def __init__(self, robot: Robot, cost: Cost, dt: float, kept: MotionBounds | None = None) -> None:
         check_constant(robot, "a solver")
         self.robot, self.inputs = robot, cost.inputs_of(robot)
-        self.running = self._graph("running_cost", cost.running, joints, last=False, factor=dt)
-        self.final = self._graph("final_cost", cost.final, joints, last=True, factor=1.0)
-        self._of_bounds = (SHIFT, EASE) if joints else ()
+        self.running = self._graph("running_cost", cost.running, kept, last=False, factor=dt)
+        self.final = self._graph("final_cost", cost.final, kept, last=True, factor=1.0)
+        self._of_bounds = kept.of_each if kept else ()
 
     @property
     def each(self) -> tuple[str, ...]:
@@ -294,25 +302,41 @@ class CostGraphs:
         """Add the inputs of the cost to a recording: the state, the torques, and the inputs of calls."""
         return (self.final if last else self.running).record(recording)
 
-    def _graph(self, name: str, term: Term | None, joints: JointBounds | None, *, last: bool, factor: float) -> _Term:
-        robot, sizes = self.robot, typical_sizes(tree_of(self.robot))
-        recording = Recording(name, robot.name)
-        units = tuple((part.start, part.stop) for part in robot.quaternions())
-        values = {"q": recording.input("q", (robot.nq,), sizes["q"], unit_vectors=units)}
-        values["qd"] = recording.input("qd", (robot.nv,), sizes["qd"])
-        if not last:
-            values["tau"] = recording.input("tau", (robot.nv,), sizes["tau"])
-        for each, known in self.inputs.items():
-            at = known.at(each, last)
-            values[each] = recording.input(at, known.shape, unit_vectors=units if known.configuration else ())
-        with scope("cost"):
-            result = (
-                np.array([], dtype=object)
-                if term is None
-                else _result(name, term(Knot(robot, recording, values, last)))
-            )
-        graph = recording.graph({"result": result})
-        return _Bounded(graph, robot, factor, joints, last) if joints else _Term(graph, robot, factor)
+    def _graph(self, name: str, term: Term | None, kept: MotionBounds | None, *, last: bool, factor: float) -> _Term:
+        graph = knot_graph(name, self.robot, self.inputs, term, last)
+        if kept and kept.of(last).count:
+            return _Bounded(graph, self.robot, factor, kept.of(last))
+        return _Term(graph, self.robot, factor)
+
+
+def knot_graph(
+    name: str, robot: Robot, inputs: Mapping[str, Input], term: Term | None, last: bool, output: str = "result"
+) -> Graph:
+    """Return the graph of a function of a knot.
+
+    Args:
+        name: Name of the graph.
+        robot: The robot.
+        inputs: Inputs of the call by name.
+        term: The function; None for no residuals.
+        last: Whether the knot is the last one.
+        output: Name of the graph's output.
+    """
+    sizes = typical_sizes(tree_of(robot))
+    recording = Recording(name, robot.name)
+    units = tuple((part.start, part.stop) for part in robot.quaternions())
+    values = {"q": recording.input("q", (robot.nq,), sizes["q"], unit_vectors=units)}
+    values["qd"] = recording.input("qd", (robot.nv,), sizes["qd"])
+    if not last:
+        values["tau"] = recording.input("tau", (robot.nv,), sizes["tau"])
+    for each, known in inputs.items():
+        at = known.at(each, last)
+        values[each] = recording.input(at, known.shape, unit_vectors=units if known.configuration else ())
+    with scope("cost"):
+        result = (
+            np.array([], dtype=object) if term is None else _result(name, term(Knot(robot, recording, values, last)))
+        )
+    return recording.graph({output: result})
 
 
 def _result(name: str, result: Any) -> Array:
@@ -408,32 +432,51 @@ class _Term:
 
 
 class _Bounded(_Term):
-    """A term plus the cost of violated joint bounds. `last` is True for the last state."""
+    """A cost with that of the violation of bounds and constraints."""
 
-    def __init__(self, graph: Graph, robot: Robot, factor: float, joints: JointBounds, last: bool) -> None:
+    def __init__(self, graph: Graph, robot: Robot, factor: float, bounded: BoundedValues) -> None:
         super().__init__(graph, robot, factor)
-        self.joints, self.last = joints, last
+        self.bounded = bounded
 
     def record(self, recording: Recording) -> dict[str, Array]:
-        own = {name: recording.input(name, shape) for name, shape in self.joints.shapes(self.last).items()}
+        own = {name: recording.input(name, shape) for name, shape in self.bounded.shapes.items()}
         return {**super().record(recording), **own}
 
     def value(self, recording: Recording, values: Mapping[str, Array]) -> Any:
         with scope("bounds"):
-            more = self.joints.cost(self.joints.shifted(values, self.last), values[WEIGHT][()])
+            more = self.bounded.cost(self.bounded.shifted(recording, values), values[WEIGHT][()])
         return super().value(recording, values) + more
 
     def expansion(self, recording: Recording, values: Mapping[str, Array]) -> Expansion:
         cost = super().expansion(recording, values)
         by_x, by_xx = cost.by_x.astype(object), cost.by_xx.astype(object)
         with scope("bounds"):
-            outside = self.joints.shifted(values, self.last)
-            weights = (1.0 / self.joints.widths**2) * values[WEIGHT][()]
-            for k, d, w in zip(self.joints.places, outside, weights, strict=True):
-                by_x[k] = by_x[k] + d * w
-                by_xx[k, k] = by_xx[k, k] + select(d, w, select(-d, w, 0.0))
-            more = self.joints.cost(outside, values[WEIGHT][()])
-        return cost._replace(value=cost.value + more, by_x=by_x, by_xx=by_xx)
+            bounded = self.bounded
+            outside, n = bounded.shifted(recording, values), bounded.of_joints
+            weights = (1.0 / bounded.widths**2) * values[WEIGHT][()]
+            if bounded.joints:
+                for k, d, w in zip(bounded.joints.places, outside[:n], weights[:n], strict=True):
+                    by_x[k] = by_x[k] + d * w
+                    by_xx[k, k] = by_xx[k, k] + select(d, w, select(-d, w, 0.0))
+            more = bounded.cost(outside, values[WEIGHT][()])
+            cost = cost._replace(value=cost.value + more, by_x=by_x, by_xx=by_xx)
+            return self._constrained(recording, values, cost, outside[n:], weights[n:]) if bounded.graph else cost
+
+    def _constrained(
+        self, recording: Recording, values: Mapping[str, Array], cost: Expansion, outside: Array, weights: Array
+    ) -> Expansion:
+        """Return an expansion with the terms of constraints, after Gauss and Newton."""
+        slopes, equal = self.bounded.slopes(recording, values), self.bounded.low == self.bounded.high
+        pushed = outside * weights
+        active = array([w if e else select(d, w, 0.0) for d, w, e in zip(outside, weights, equal, strict=True)])
+        x, u = slopes.by_x * active[:, None], slopes.by_u * active[:, None]
+        return cost._replace(
+            by_x=cost.by_x + pushed @ slopes.by_x,
+            by_u=cost.by_u + pushed @ slopes.by_u,
+            by_xx=cost.by_xx + _gram(x, slopes.by_x, 1.0),
+            by_ux=cost.by_ux + _gram(u, slopes.by_x, 1.0),
+            by_uu=cost.by_uu + _gram(u, slopes.by_u, 1.0),
+        )
 
 
 def _gram(a: Array, b: Array, factor: float) -> Array:

@@ -15,9 +15,10 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.control.backward import backward_class
+from dynagate.control.bounded_values import MotionBounds
 from dynagate.control.cost import Cost, CostGraphs
 from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
-from dynagate.control.joint_bounds import WITHIN, JointBounds
+from dynagate.control.joint_bounds import WITHIN
 from dynagate.control.numbers import FLOATS, Floats
 from dynagate.control.state_bounds import FreeStates, states_of
 from dynagate.control.terminal_unit import OneUnit, units_of
@@ -73,15 +74,15 @@ class IlqrOptions:
     """
     retries: int = TIGHTENED
     """Largest number of backward passes in an iteration."""
-    joints: JointBounds | None = None
-    """Bounds of joint positions and speeds; None for no bounds."""
+    kept: MotionBounds | None = None
+    """Bounds of joint positions and speeds, and constraints; None for no bounds."""
     within: float = WITHIN
-    """Accepted violation of these bounds, as a fraction of a joint's range."""
+    """Accepted violation of these, as a fraction of a joint's range or of a constraint's scale."""
 
     @property
     def states(self) -> FreeStates:
         """Treatment of bounds of positions and speeds."""
-        return states_of(self.joints)
+        return states_of(self.kept)
 
 
 def ilqr_loop(robot: Robot, cost: Cost, options: IlqrOptions) -> Loop:
@@ -139,7 +140,7 @@ Record = Callable[[Mapping[str, Array]], Mapping[str, Any]]
 class _Builder:
     def __init__(self, robot: Robot, cost: Cost, options: IlqrOptions) -> None:
         self.robot, self.options, self.nv = robot, options, robot.nv
-        self.costs = CostGraphs(robot, cost, options.step.dt or 0.0, options.joints)
+        self.costs = CostGraphs(robot, cost, options.step.dt or 0.0, options.kept)
         self.each = (*step_inputs(robot, options.step), *self.costs.each)
         self.numbers, self.states = options.numbers, options.states
         torques = torques_of(self.nv, options.bounds)
@@ -155,7 +156,7 @@ class _Builder:
         }
         carry |= {**self.numbers.carry, **self.states.carry}
         ends += (*self.numbers.ends, *self.states.ends)
-        bounds = self.states.steps(self.robot, options.knots, options.within, options.iterations)
+        bounds = self.states.steps(options.knots, options.within, options.iterations)
         steps = (self._search(), self._choice(), self._rule(), *bounds, self._backward(), self._verdict())
         last: tuple[str, ...] = ("qs_new", "qds_new", "us_new", "gains_new", "feeds_new", *ends)
         name = f"ilqr_{options.knots}"

@@ -13,7 +13,6 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,34 +120,12 @@ class JointBounds:
         ends = self.low.tolist(), self.high.tolist()
         return array([one(*each) for each in zip(x, ease, *ends, strict=True)])
 
-    def cost(self, outside: Array, weight: Any) -> Any:
-        """Return ½ w d² for a violation d, relative to the ranges."""
-        relative = outside * (1.0 / self.widths)
-        return (relative @ relative) * weight * 0.5
-
     def largest(self, x: Array, least: Any) -> Any:
         """Return the largest magnitude of numbers (n,), relative to the ranges, and of `least`."""
         for one in x * (1.0 / self.widths):
             for size in (one, -one):
                 least = select(size - least, size, least)
         return least
-
-    def shapes(self, last: bool = False) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the inputs of a knot or of the last state."""
-        n = len(self.places)
-        return {of_last(SHIFT, last): (n,), of_last(EASE, last): (n,), WEIGHT: ()}
-
-    def shifted(self, values: Mapping[str, Array], last: bool = False, q: str = "q", qd: str = "qd") -> Array:
-        """Return the violation by the state plus its shifts.
-
-        Args:
-            values: Values of a knot by name.
-            last: Whether it is the last state.
-            q: Name of the configuration.
-            qd: Name of the velocity.
-        """
-        x = self.of_state(values[q], values[qd]) + values[of_last(SHIFT, last)]
-        return self.outside(x, values[of_last(EASE, last)])
 
 
 def of_last(name: str, last: bool) -> str:

@@ -1,125 +1,135 @@
-"""The step of iLQR that updates the shifts of `joint_bounds`: its graphs, and loops over the knots."""
+"""The part of an iteration of iLQR in which shifts of bounds and constraints change: its graphs, and loops over the
+knots."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from dynagate.base.arrays import Array
-from dynagate.control.forward import recorded
-from dynagate.control.joint_bounds import (
-    EASE,
-    ENOUGH,
-    FIRST_WEIGHT,
-    MORE,
-    MOST_WEIGHT,
-    SHIFT,
-    WEIGHT,
-    JointBounds,
-    of_last,
-)
+from dynagate.base.naming import scope
+from dynagate.control.bounded_values import BoundedValues, MotionBounds
+from dynagate.control.joint_bounds import ENOUGH, MORE, MOST_WEIGHT, SHIFT, WEIGHT, of_last
 from dynagate.dynamics.spatial import chosen, select
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
-from dynagate.robot import Robot
+from dynagate.graph.recorder import Recording
 
-CARRY = {
-    "shift_new": SHIFT,
-    "shift_last_new": of_last(SHIFT, True),
-    "weight_new": WEIGHT,
-    "missed_new": "missed",
-}
-"""Values that the next iteration starts from, in addition to the solver's."""
-STATE = ("qs_new", "qds_new")
+SHIFTED = {False: "shift_new", True: "shift_last_new"}
+"""Results with the new shifts of knots, and of the last state."""
+STATE = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
+LAST_STATE = {"q": "q_last_new", "qd": "qd_last_new"}
+"""Names in an iteration for the state and torques of a knot, and for the last state."""
+
+Record = Callable[[Recording, dict[str, Array]], Mapping[str, Any]]
 
 
-def multipliers(
-    robot: Robot, joints: JointBounds, knots: int, within: float, iterations: int
-) -> tuple[Graph | Loop, ...]:
-    """Return the steps that update shifts and weights.
+def multipliers(kept: MotionBounds, knots: int, within: float, iterations: int) -> tuple[Graph | Loop, ...]:
+    """Return the steps that judge what is kept, and change shifts and weights.
 
-    Their inputs are the accepted motion, its cost with that of the bounds, `merit`, and flags: nearly converged,
-    `settled`, and converged, `flat`. Their outputs are `cost_new` with the new shifts and weights, the user's cost
-    `paid`, `costs_new` of all iterations, and `converged`.
-
-    Args:
-        robot: The robot.
-        joints: The bounds.
-        knots: Number of knots.
-        within: Accepted violation, as a fraction of a joint's range.
-        iterations: Largest number of iterations.
+    They take the accepted motion, its cost with that of the bounds, `merit`, and whether it has nearly converged,
+    `settled`, and has, `flat`. Their results are `cost_new`, the cost with new shifts and weights, `paid`, the user's,
+    `costs_new` of iterations, and `converged`.
     """
-    return (_missed(robot, joints, knots), _renewal(robot, joints, within, iterations), _shifted(robot, joints, knots))
+    return _missed(kept, knots), _renewal(kept, within, iterations), _shifted(kept, knots)
 
 
-def _missed(robot: Robot, joints: JointBounds, knots: int) -> Loop:
-    """Return the loop over knots that computes the cost of the bounds and the largest change of a shift."""
-    shapes = {"qs_new": (robot.nq,), "qds_new": (robot.nv,), **joints.shapes(), "penalty": (), "miss": ()}
+def shifts_of(kept: MotionBounds) -> dict[str, str]:
+    """Return the results with new shifts, and the inputs that they are in the next iteration."""
+    return {name: of_last(SHIFT, last) for last, name in SHIFTED.items() if kept.of(last).count}
 
-    def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
-        outside = joints.shifted(x, q="qs_new", qd="qds_new")
+
+def _graph(name: str, bounded: BoundedValues, shapes: Mapping[str, tuple[int, ...]], record: Record) -> Graph:
+    """Return a graph of the bounded values' inputs and others of these shapes, and of what it records of them."""
+    recording = Recording(name, bounded.robot.name)
+    own = {**bounded.reads, **bounded.shapes} if bounded.count else {WEIGHT: ()}
+    every: dict[str, tuple[int, ...]] = {**own, **shapes}
+    values = {each: recording.input(each, shape) for each, shape in every.items()}
+    with scope("bounds"):
+        outputs = record(recording, values)
+    graph = recording.graph({each: np.asarray(value, dtype=object) for each, value in outputs.items()})
+    names = LAST_STATE if bounded.last else STATE
+    return graph.named({own: name for own, name in names.items() if own in every}, {})
+
+
+def _each(kept: MotionBounds, graph: Graph) -> tuple[str, ...]:
+    """Return the inputs of a graph that each knot has its own values of."""
+    own = {*STATE.values(), *kept.of_each, *kept.each}
+    return tuple(port.name for port in graph.inputs if port.name in own)
+
+
+def _missed(kept: MotionBounds, knots: int) -> Graph | Loop:
+    """Return the loop over the knots that sums the cost of the bounds, and finds the largest change of a shift."""
+    bounded = kept.knot
+
+    def record(recording: Recording, x: dict[str, Array]) -> Mapping[str, Any]:
+        outside = bounded.shifted(recording, x)
         return {
-            "penalty_next": x["penalty"][()] + joints.cost(outside, x[WEIGHT][()]),
-            "miss_next": joints.largest(outside - x[SHIFT], x["miss"][()]),
+            "penalty_next": x["penalty"][()] + bounded.cost(outside, x[WEIGHT][()]),
+            "miss_next": bounded.largest(outside - x[SHIFT], x["miss"][()]),
         }
 
-    graph = recorded("missed", robot.name, shapes, record, "bounds")
+    if not bounded.count:
+        return _graph("missed", bounded, {}, lambda recording, x: {"penalty_next": 0.0, "miss_next": 0.0})
+    graph = _graph("missed", bounded, {"penalty": (), "miss": ()}, record)
     carry = {"penalty_next": "penalty", "miss_next": "miss"}
-    return Loop("missed", robot.name, (graph,), carry, Count(knots), (*STATE, SHIFT, EASE), last=tuple(carry))
+    return Loop("missed", bounded.robot.name, (graph,), carry, Count(knots), _each(kept, graph), last=tuple(carry))
 
 
-def _renewal(robot: Robot, joints: JointBounds, within: float, iterations: int) -> Graph:
-    """Return the graph that decides whether shifts change, and computes the next weight and the values of the last
-    state.
-    """
+def _renewal(kept: MotionBounds, within: float, iterations: int) -> Graph:
+    """Return the graph that decides whether shifts change, with the next weight and the last state's new shifts."""
+    bounded, shift_name = kept.end, of_last(SHIFT, True)
     numbers = ("penalty_next", "miss_next", "missed", "merit", "flat", "settled", "fresh")
-    shapes: dict[str, tuple[int, ...]] = {"q_last_new": (robot.nq,), "qd_last_new": (robot.nv,)}
-    shapes |= {**joints.shapes(last=True), **dict.fromkeys(numbers, ()), "costs": (iterations + 1,)}
 
-    def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
+    def record(recording: Recording, x: dict[str, Array]) -> Mapping[str, Any]:
         penalty, miss, missed, merit, flat, settled, fresh = (x[name][()] for name in numbers)
-        weight, shift = x[WEIGHT][()], x[of_last(SHIFT, True)]
-        outside = joints.shifted(x, True, "q_last_new", "qd_last_new")
-        paid = merit - penalty - joints.cost(outside, weight)
-        miss = joints.largest(outside - shift, miss)
+        weight, paid = x[WEIGHT][()], merit - penalty
+        if bounded.count:
+            outside = bounded.shifted(recording, x)
+            paid = paid - bounded.cost(outside, weight)
+            miss = bounded.largest(outside - x[shift_name], miss)
         left = select(miss - within, 1.0, 0.0)
         renewed = select(settled, left, 0.0)
         more = select(paid * MOST_WEIGHT - weight, weight * MORE, weight)
         after = select(renewed, select(miss - missed * ENOUGH, more, weight), weight)
-        after = select(fresh, select(paid, paid * FIRST_WEIGHT, 1.0), after)
+        first = select(paid, paid * kept.first_weight, 1.0)
+        after = select(fresh, select(weight, weight, first), after)  # a warm start brings its weight
         scale = weight * (1.0 / after)
-        anew = chosen(renewed, outside * scale, shift)
-        again = joints.shifted({**x, of_last(SHIFT, True): anew}, True, "q_last_new", "qd_last_new")
+        own: dict[str, Any] = {"cost_last": paid}
+        if bounded.count:
+            anew = chosen(renewed, outside * scale, x[shift_name])
+            again = bounded.shifted(recording, {**x, shift_name: anew})
+            own = {SHIFTED[True]: anew, "cost_last": paid + bounded.cost(again, after)}
         return {
+            **own,
             "paid": paid,
             "costs_new": np.append(x["costs"][1:], paid),
             "converged": select(flat, 1.0 - left, 0.0),
             "renewed": renewed,
             "scale": scale,
             "weight_new": after,
-            "shift_last_new": anew,
             "missed_new": select(renewed, miss, missed),
-            "cost_last": paid + joints.cost(again, after),
         }
 
-    return recorded("renewal", robot.name, shapes, record, "bounds")
+    return _graph("renewal", bounded, {**dict.fromkeys(numbers, ()), "costs": (iterations + 1,)}, record)
 
 
-def _shifted(robot: Robot, joints: JointBounds, knots: int) -> Loop:
-    """Return the loop over knots that updates the shifts and computes the cost with them."""
-    shapes: dict[str, tuple[int, ...]] = {"qs_new": (robot.nq,), "qds_new": (robot.nv,), **joints.shapes()}
-    del shapes[WEIGHT]
-    shapes |= dict.fromkeys(("renewed", "scale", "weight_new", "cost_last"), ())
+def _shifted(kept: MotionBounds, knots: int) -> Graph | Loop:
+    """Return the loop over the knots that computes new shifts, and the cost with them."""
+    bounded = kept.knot
 
-    def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
-        outside = joints.shifted(x, q="qs_new", qd="qds_new")
+    def record(recording: Recording, x: dict[str, Array]) -> Mapping[str, Any]:
+        outside = bounded.shifted(recording, x)
         anew = chosen(x["renewed"][()], outside * x["scale"][()], x[SHIFT])
-        again = joints.shifted({**x, SHIFT: anew}, q="qs_new", qd="qds_new")
-        return {"shift_new": anew, "cost_new": x["cost_last"][()] + joints.cost(again, x["weight_new"][()])}
+        again = bounded.shifted(recording, {**x, SHIFT: anew})
+        return {"shift_new": anew, "cost_new": x["cost_last"][()] + bounded.cost(again, x["weight_new"][()])}
 
-    graph = recorded("shifted", robot.name, shapes, record, "bounds")
+    shapes = dict.fromkeys(("renewed", "scale", "weight_new", "cost_last"), ())
+    if not bounded.count:
+        return _graph("shifted", bounded, {"cost_last": ()}, lambda recording, x: {"cost_new": x["cost_last"]})
+    graph = _graph("shifted", bounded, shapes, record)
     carry = {"cost_new": "cost_last"}
-    each = (*STATE, SHIFT, EASE)
-    return Loop("shifted", robot.name, (graph,), carry, Count(knots), each, ("shift_new",), ("cost_new",))
+    each = _each(kept, graph)
+    return Loop("shifted", bounded.robot.name, (graph,), carry, Count(knots), each, ("shift_new",), ("cost_new",))

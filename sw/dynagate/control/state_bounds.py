@@ -9,26 +9,34 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dynagate.base.arrays import Array
-from dynagate.control.joint_bounds import EASE, SETTLED, SHIFT, WEIGHT, JointBounds, of_last
-from dynagate.control.multipliers import CARRY, multipliers
+from dynagate.base.errors import ArgumentError
+from dynagate.control.bounded_values import MotionBounds
+from dynagate.control.joint_bounds import EASE, SETTLED, SHIFT, WEIGHT, of_last
+from dynagate.control.multipliers import multipliers, shifts_of
 from dynagate.control.numbers import Floats, Shapes
 from dynagate.dynamics.spatial import select
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
-from dynagate.robot import Robot
 
 
 @dataclass(frozen=True)
 class FreeStates:
     """No bounds of positions and speeds. The cost of a motion is the user's."""
 
-    carry: ClassVar[Mapping[str, str]] = {}
-    ends: ClassVar[tuple[str, ...]] = ()
-    """Names of results in addition to the plan."""
     flat: ClassVar[str] = "converged"
     """Name of the flag that is set when the expected decrease of the cost is below the tolerance."""
     cost: ClassVar[str] = "cost_new"
     """Name of the result with the user's cost."""
+
+    @property
+    def carry(self) -> dict[str, str]:
+        """Further values that the next iteration begins with, and the inputs that they are."""
+        return {}
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """Results besides those of the plan."""
+        return ()
 
     def begin(self, knots: int) -> dict[str, Any]:
         """Return the inputs of the first iteration besides the plan's."""
@@ -50,7 +58,7 @@ class FreeStates:
         """
         return {"cost_new": reached, **numbers.costs(x, reached)}
 
-    def steps(self, robot: Robot, knots: int, within: float, iterations: int) -> tuple[Graph | Loop, ...]:
+    def steps(self, knots: int, within: float, iterations: int) -> tuple[Graph | Loop, ...]:
         """Return the steps of an iteration that judge bounds."""
         return ()
 
@@ -60,6 +68,10 @@ class FreeStates:
 
     def ease_sizes(self) -> dict[str, int]:
         """Return the number n of bounded coordinates by the name of the input that `eases` returns."""
+        return {}
+
+    def shift_shapes(self, knots: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the shifts of a problem by the names of inputs."""
         return {}
 
     def beyond(self, q: Array, qd: Array) -> Array:
@@ -72,19 +84,23 @@ class FreeStates:
 
 @dataclass(frozen=True)
 class BoundedStates(FreeStates):
-    """Bounds that an augmented Lagrangian keeps (`joint_bounds`)."""
+    """Bounds and constraints that an augmented Lagrangian keeps (`bounded_values`)."""
 
-    joints: JointBounds
+    kept: MotionBounds
 
-    carry: ClassVar[Mapping[str, str]] = CARRY
-    ends: ClassVar[tuple[str, ...]] = ("paid",)
     flat: ClassVar[str] = "flat"
     cost: ClassVar[str] = "paid"
 
+    @property
+    def carry(self) -> dict[str, str]:
+        return {**shifts_of(self.kept), "weight_new": WEIGHT, "missed_new": "missed"}
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        return ("paid", *shifts_of(self.kept), "weight_new")
+
     def begin(self, knots: int) -> dict[str, Any]:
-        """Return the initial shifts and weight."""
-        n = len(self.joints.places)
-        shifts: dict[str, Any] = {SHIFT: np.zeros((knots, n)), of_last(SHIFT, True): np.zeros(n)}
+        shifts: dict[str, Any] = {name: np.zeros(shape) for name, shape in self.shift_shapes(knots).items()}
         return shifts | dict.fromkeys((WEIGHT, "penalty", "miss", "missed"), 0.0)
 
     def shapes(self, numbers: Floats, iterations: int) -> Shapes:
@@ -96,25 +112,28 @@ class BoundedStates(FreeStates):
         settled = select(x["fresh"][()], 0.0, select(reached * SETTLED - fall * 0.5, 1.0, flat))
         return {"merit": reached, "settled": settled}
 
-    def steps(self, robot: Robot, knots: int, within: float, iterations: int) -> tuple[Graph | Loop, ...]:
-        """Return the steps that update shifts and weights."""
-        return multipliers(robot, self.joints, knots, within, iterations)
+    def steps(self, knots: int, within: float, iterations: int) -> tuple[Graph | Loop, ...]:
+        return multipliers(self.kept, knots, within, iterations)
+
+    def shift_shapes(self, knots: int) -> dict[str, tuple[int, ...]]:
+        shapes = {SHIFT: (knots, self.kept.knot.count), of_last(SHIFT, True): (self.kept.end.count,)}
+        return {name: shape for name, shape in shapes.items() if shape[-1]}
 
     def eases(self, q0: Array, qd0: Array, knots: int) -> dict[str, Array]:
-        """Return the relaxation of the bounds for a start beyond them."""
-        return {EASE: self.joints.eases(q0, qd0, knots)}
+        return {EASE: self.kept.joints.eases(q0, qd0, knots)} if self.kept.joints else {}
 
     def ease_sizes(self) -> dict[str, int]:
-        return {EASE: len(self.joints.places)}
+        return {EASE: self.kept.knot.of_joints} if self.kept.joints else {}
 
     def beyond(self, q: Array, qd: Array) -> Array:
-        """Return the largest violation of the bounds."""
-        return self.joints.largest_beyond(q, qd)
+        return self.kept.joints.largest_beyond(q, qd) if self.kept.joints else super().beyond(q, qd)
 
     def check_integers(self) -> None:
-        raise self.joints.refused()
+        if self.kept.joints:
+            raise self.kept.joints.refused()
+        raise ArgumentError("constraints in fixed point; expected none, or a cost of their violation")
 
 
-def states_of(joints: JointBounds | None) -> FreeStates:
-    """Return what iLQR does about bounds of joints; None for no bounds."""
-    return FreeStates() if joints is None else BoundedStates(joints)
+def states_of(kept: MotionBounds | None) -> FreeStates:
+    """Return what iLQR does about bounds and constraints; None for nothing that is kept."""
+    return FreeStates() if kept is None else BoundedStates(kept)

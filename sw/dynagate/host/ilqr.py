@@ -18,9 +18,11 @@ from dynagate.base.changed_options import changed_in_call, of_call
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.warned import warn
+from dynagate.control.bounded_values import MotionBounds
+from dynagate.control.constraints import Constraint, checked, motion_bounds, with_inputs
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
-from dynagate.control.joint_bounds import WITHIN, of_last
+from dynagate.control.joint_bounds import SHIFT, WEIGHT, WITHIN, of_last
 from dynagate.control.state_bounds import FreeStates
 from dynagate.control.training_problems import check_solved
 from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
@@ -65,7 +67,10 @@ class Ilqr(Solver):
             or (nv,) for positions in both directions, (2 nv,) for speeds too, or a pair of lowest and highest, infinite
             for none. An augmented Lagrangian keeps them. A start beyond them returns along a line that ends at the last
             knot.
-        within: Tolerated violation of joint bounds, as a part of the range of the joint.
+        constraints: Functions of a knot that stay at 0 or below, or are 0, `dynagate.control.Constraint`. The same
+            augmented Lagrangian keeps them.
+        within: Tolerated violation of joint bounds and constraints, as a part of the range of the joint or of the scale
+            of the constraint.
         integrator: An explicit integrator, as of `dynagate.Rollout`.
         form, forces, constrained, implicit_damping: Options of the steps, as of `dynagate.Rollout`.
         device: "cpu", all iterations in one call of compiled C with problems in the lanes of vectors; "cuda"; or
@@ -104,6 +109,7 @@ class Ilqr(Solver):
         regularization: tuple[float, float] = (1e-9, 1e9),
         bounds: Any = None,
         joint_bounds: Any = None,
+        constraints: Sequence[Constraint] = (),
         within: float = WITHIN,
         integrator: str = DEFAULT_INTEGRATOR,
         form: str | None = None,
@@ -119,6 +125,9 @@ class Ilqr(Solver):
         check_counts(knots=knots, iterations=iterations)
         _check(tolerance, regularization)
         check_positive("within", within, "a part of a joint's range")
+        self.constraints = checked(constraints)
+        if self.constraints and isinstance(cost, Cost):
+            cost = with_inputs(cost, self.constraints)
         step = of_call(StepOptions, call, forces=check_forces(forces))
         super().__init__(
             ILQR,
@@ -140,7 +149,7 @@ class Ilqr(Solver):
             smallest,
             largest,
             self.bounds,
-            joints=self.joints,
+            kept=motion_bounds(self.robot, cost, self.joints, self.constraints),
             within=float(within),
         )
         self.overflows: Mapping[str, int] = {}
@@ -181,6 +190,8 @@ class Ilqr(Solver):
             problems, cold = self._problems(q0, qd0, tau, warm, inputs)
             problems.run()
             solution = _solution(problems, self.options.states, cold)
+            if self.options.kept:
+                solution = self._judged(problems, solution, self.options.kept)
         self.keep(problems)
         self.limits.look_at_positions(solution.q)
         if self.overflows and solution.failed.all():
@@ -191,6 +202,25 @@ class Ilqr(Solver):
                 RobotWarning,
             )
         return solution
+
+    def _judged(self, problems: Problems, solution: Solution, kept: MotionBounds) -> Solution:
+        """Return a solution with its multipliers and the violation of constraints."""
+        output, batch = problems.output, problems.batch
+        weight = np.asarray(output("weight_new"))
+        knots = output("shift_new") if kept.knot.count else np.zeros((*solution.tau.shape[:-1], 0))
+        end = output("shift_last_new") if kept.end.count else np.zeros((*weight.shape, 0))
+        knots = knots * (weight[..., None, None] / kept.knot.widths**2)
+        end = end * (weight[..., None] / kept.end.widths**2)
+        flat = {"q": solution.q, "qd": solution.qd, "tau": solution.tau}
+        flat = {name: x.reshape(batch, *x.shape[-2:]) for name, x in flat.items()}
+        violation = kept.violation(flat, problems.inputs, len(self.constraints))
+        return replace(
+            solution,
+            multipliers=knots,
+            end_multipliers=end,
+            weight=np.array(weight),
+            violation=problems.shaped(violation),
+        )
 
     def on_integers(
         self,
@@ -285,6 +315,10 @@ class Ilqr(Solver):
         for name, size in self.options.states.ease_sizes().items():
             parts = {name: (slice(None), slice(-1)), of_last(name, True): (slice(None), -1)}
             asked[name] = ProblemInput((knots + 1, size), None, parts)
+        for name, shape in self.options.states.shift_shapes(knots).items():
+            asked[name] = own(name, shape)
+        if self.options.kept:
+            asked[WEIGHT] = own(WEIGHT, ())
         return asked
 
     @property
@@ -335,6 +369,7 @@ class Ilqr(Solver):
             values = {"us": ("tau", self.guess(tau, problems)), "qds": ("qds", 0.0), "gains": ("gains", 0.0)}
         eases = self.options.states.eases(problems.arrays["q0"], problems.arrays["qd0"], self.knots)
         values |= {name: (name, problems.shaped(array)) for name, array in eases.items()}
+        values |= self._multipliers(warm, cold)
         self.put(problems, values | self.inputs_by_name(inputs))
         return problems, cold
 
@@ -362,6 +397,25 @@ class Ilqr(Solver):
             name: np.where(cold.reshape(*cold.shape, *[1] * len(shapes[name])), begun[name], x)
             for name, x in guess.items()
         }, cold
+
+    def _multipliers(self, warm: Solution | None, cold: Array) -> dict[str, tuple[str, Any]]:
+        """Return the shifts and the weight to begin with, by the names of inputs. cold: problems without a warm start
+        (*leading)."""
+        kept = self.options.kept
+        if kept is None:
+            return {}
+        names = (*self.options.states.shift_shapes(self.knots), WEIGHT)
+        has = (kept.knot.count, kept.end.count)
+        if warm is None or (warm.multipliers.shape[-1], warm.end_multipliers.shape[-1]) != has:
+            return {name: (name, 0.0) for name in names}
+        weight, finite = warm.weight, ~cold & (warm.weight > 0.0)
+        factor = np.where(finite, 1.0 / np.where(finite, weight, 1.0), 0.0)
+        shifts = {
+            SHIFT: np.nan_to_num(warm.multipliers) * factor[..., None, None] * kept.knot.widths**2,
+            of_last(SHIFT, True): np.nan_to_num(warm.end_multipliers) * factor[..., None] * kept.end.widths**2,
+            WEIGHT: np.where(finite, weight, 0.0),
+        }
+        return {name: ("warm's multipliers", shifts[name]) for name in names}
 
     @cached_property
     def _somewhere(self) -> Array:
@@ -402,6 +456,10 @@ def _solution(problems: Problems, states: FreeStates, cold: Array) -> Solution:
         regularization=output("reg_used"),
         beyond=states.beyond(q, qd),
         cold=cold,
+        violation=np.zeros((*cold.shape, 0)),
+        multipliers=np.zeros((*cold.shape, q.shape[-2] - 1, 0)),
+        end_multipliers=np.zeros((*cold.shape, 0)),
+        weight=np.zeros(cold.shape),
     )
 
 

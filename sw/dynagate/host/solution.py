@@ -48,6 +48,16 @@ class Solution:
     """
     cold: Array
     """Whether the warm start was not finite, so that the problem began with torques that hold the robot, (...)."""
+    violation: Array
+    """Largest violation (..., constraints) of each constraint of the solver at any knot, in its own unit."""
+    multipliers: Array
+    """Multipliers (..., knots, n) of each knot, bounds of joints first, then constraints: cost per unit of the bounded
+    value. A call goes on with them by `warm=`.
+    """
+    end_multipliers: Array
+    """Multipliers (..., m) of the last state."""
+    weight: Array
+    """Weight (...) of squared violations, relative to the ranges of joints and the scales of constraints."""
 
     def shifted(self, knots: int = 1) -> Solution:
         """Return the motion from a later knot on, as the guess of the next problem. The last torques and gains are
@@ -62,7 +72,7 @@ class Solution:
         Raises:
             ArgumentError: The horizon has fewer knots.
         """
-        axes = {"q": -2, "qd": -2, "tau": -2, "gains": -3}
+        axes = {"q": -2, "qd": -2, "tau": -2, "gains": -3, "multipliers": -2}
         return replace(self, **{name: after(getattr(self, name), knots, axis) for name, axis in axes.items()})
 
     def __repr__(self) -> str:
