@@ -127,7 +127,7 @@ def spelled(name: object) -> str:
 
 
 def written(name: object, known: Iterable[str]) -> str:
-    """Return what to write for an option or device that has another name elsewhere, or "" if it has none."""
+    """Return what to write for an option or device with another name in other packages, or ""."""
     names = list(known)
     for text in OPTIONS.get(spelled(name), ()):
         if text.split("=")[0] in names:
@@ -136,10 +136,10 @@ def written(name: object, known: Iterable[str]) -> str:
 
 
 def answering(kind: type, answers: Mapping[str, str]) -> None:
-    """Make objects of a class answer attributes that they lack with what to write.
+    """Make a missing attribute of a class's objects raise an error that states what to write.
 
     Args:
-        kind: The class. It has no `__getattr__` of its own.
+        kind: The class, which must not have `__getattr__`.
         answers: Attributes, spelled as in OPTIONS -> what to write.
     """
 

@@ -35,11 +35,7 @@ RENAMED = {
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """Return what to put after a name that is not known.
-
-    This is " (write x)" for a former name or a name of other packages, " (did you mean 'x'?)" for a name that is near
-    a known name, else "".
-    """
+    """Return a hint that follows an unknown name in an error: " (write x)", " (did you mean 'x'?)" or ""."""
     if str(name) in RENAMED and RENAMED[str(name)].split("=")[0] in (known := list(known)):
         return f" (write {RENAMED[str(name)]})"
     if str(name) not in (known := list(known)) and (text := written(name, known)):

@@ -139,8 +139,10 @@ def of_calls(
 
 
 def apart(loop: Loop, cost_inputs: Mapping[str, Input]) -> tuple[Loop, dict[str, str]]:
-    """Return a loop over calls whose inputs of the cost have the names that users gave them, and the names that values
-    of the solver have now, if they had one of these."""
+    """Return the loop with the user's names for inputs of the cost, and a map from the solver's names to new ones.
+
+    A value of the solver gets another name if an input of the cost has its name.
+    """
     names = {name: f"solver.{name}" for name in cost_inputs}
     return loop.renamed(names | {each.at(name, False): name for name, each in cost_inputs.items()}), names
 

@@ -78,9 +78,14 @@ class IkOptions:
 
 
 def ik_loop(robot: Robot, options: IkOptions) -> Loop:
-    """Return the loop of iterations from the inputs of `begin`, `trial` (nq,) and the parts of the targets to RESULTS.
+    """Return the loop of iterations.
 
-    With a posture it takes `rest` (nq,) too, the configuration that the posture is.
+    Its inputs are those of `begin`, `trial` (nq,), the inputs of the targets, and with a posture `rest` (nq,), the
+    preferred configuration. Its outputs are RESULTS.
+
+    Args:
+        robot: The robot.
+        options: Options of inverse kinematics.
     """
     steps = (_Iteration(robot, options).graph(),)
     carry = CARRY if options.posture is None else {**CARRY, **WITH_POSTURE}

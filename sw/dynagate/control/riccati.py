@@ -104,7 +104,9 @@ def riccati(
 
 
 class Feedback(NamedTuple):
-    """The gains; and half and scaled = D⁻¹ half, (nu, nx + 1): halfᵀ scaled is what they take of the value."""
+    """The gains, and the factors half and scaled = D⁻¹ half, (nu, nx + 1): halfᵀ scaled is subtracted from
+    the value.
+    """
 
     gains: Gains
     half: Array

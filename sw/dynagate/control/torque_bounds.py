@@ -54,7 +54,7 @@ class BoundedTorques(FreeTorques):
         return {"us_new": (self.nv,)}
 
     def held(self, values: Mapping[str, Array]) -> Held | None:
-        """Return the function of a slope that is above 0 for each torque at a bound that a step down would leave."""
+        """Return the function that flags torques at a bound: positive if a descent step would leave the bound."""
         driven = self.driven
         low, high = self.low[driven], self.high[driven]
         near = np.where(np.isfinite(high - low), NEAR * (high - low), 0.0)
@@ -72,5 +72,5 @@ class BoundedTorques(FreeTorques):
 
 
 def torques_of(nv: int, bounds: tuple[Array, Array] | None) -> FreeTorques:
-    """Return what iLQR does about lowest and highest torques (nv,); None for no bounds."""
+    """Return iLQR's handling of lower and upper torques (nv,); `FreeTorques` for no bounds."""
     return FreeTorques(nv) if bounds is None else BoundedTorques(nv, *bounds)

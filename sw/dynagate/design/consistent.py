@@ -24,7 +24,9 @@ is built.
 
 
 def faults(design: DesignRecord[Any]) -> Iterator[str]:
-    """Return what does not fit, each in a few words that name the field. Later errors may follow from earlier ones."""
+    """Return the inconsistencies of a record, each in a few words that name the field. Later ones may follow from
+    earlier ones.
+    """
     if not isinstance(design.robot.get("name"), str):
         yield f"robot.name is {design.robot.get('name')!r:.40}; expected a text"
     yield from repeated("functions", [function.name for function in design.functions])

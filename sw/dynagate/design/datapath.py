@@ -200,6 +200,7 @@ READ_OR_WRITE = "read", "write"
 
 
 def _faults(design: DesignRecord[DatapathBody]) -> Iterator[str]:
+    """Yield the inconsistencies of the record of a datapath."""
     for name, value, most in (("ii", design.body.ii, LARGEST_II), ("latency", design.latency, LARGEST_LATENCY)):
         if not 1 <= value <= most:
             yield f"{name} is {value}; expected 1 to {most}"
@@ -239,6 +240,7 @@ def _of_stream(side: str, stream: Stream, bits: int, overflow: int, lowest: int)
 
 
 def _of_function(design: DesignRecord[DatapathBody], function: DesignFunction) -> Iterator[str]:
+    """Yield the inconsistencies of one of several functions."""
     where = f"functions, {function.name!r}"
     inputs = {port.name: port for port in design.input.ports}
     whole = {port.name: port.shape for port in design.output.ports}
@@ -264,6 +266,7 @@ def _of_function(design: DesignRecord[DatapathBody], function: DesignFunction) -
 
 
 def _of_ring(design: DesignRecord[DatapathBody]) -> Iterator[str]:
+    """Yield the inconsistencies of a ring."""
     if design.body.ring is None:
         return
     if not 1 <= design.body.ring.capacity <= LARGEST_LATENCY:
@@ -280,6 +283,7 @@ def _of_ring(design: DesignRecord[DatapathBody]) -> Iterator[str]:
 
 
 def _of_shell(design: DesignRecord[DatapathBody], axi: AxiStreams) -> Iterator[str]:
+    """Yield the inconsistencies of an AXI shell."""
     source, sink = design.input, design.output
     for name, value, allowed in (("width", axi.width, WIDTHS), ("last", axi.last, LASTS), ("word", axi.word, WORDS)):
         if value not in allowed:

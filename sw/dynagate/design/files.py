@@ -53,7 +53,7 @@ def with_files(design: DesignRecord[AnyBody], texts: Mapping[str, str]) -> Desig
 
 
 def text_of(design: DesignRecord[Any]) -> str:
-    """Return what design.json holds."""
+    """Return the content of design.json for a record."""
     return json.dumps(design.to_json(), indent=1) + "\n"
 
 
@@ -167,6 +167,7 @@ def check_files(path: Path, design: DesignRecord[Any], *, bench: bool = True) ->
 
 
 def _check_list(folder: Path, design: DesignRecord) -> None:
+    """Raise DesignError if files.f does not list the design's Verilog."""
     if not (folder / LIST).is_file():
         return
     try:

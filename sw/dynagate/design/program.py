@@ -204,7 +204,7 @@ def load_words(folder: Path, design: DesignRecord[ProgramBody]) -> Words:
 
 
 def words_bytes(words: Words) -> bytes:
-    """Return what program.bin holds."""
+    """Return the content of program.bin for the words of a program."""
     return np.ascontiguousarray(words, dtype="<u4").tobytes()
 
 
@@ -230,6 +230,7 @@ MOST_CYCLES = 1 << 31
 
 
 def _faults(design: DesignRecord[ProgramBody]) -> Iterator[str]:
+    """Yield the inconsistencies of the record of a program."""
     body = design.body
     if design.axi is not None:
         yield "axi describes a shell; expected none: a device says which streams it has"
@@ -274,6 +275,7 @@ def _of_bench_shell(design: DesignRecord[ProgramBody], shell: ProgramShell) -> I
 
 
 def _of_loop(design: DesignRecord[ProgramBody], loop: ProgramLoop) -> Iterator[str]:
+    """Yield the inconsistencies of a loop."""
     inputs, outputs = ({port.name: port for port in side.ports} for side in (design.input, design.output))
     for source, target in loop.carry:
         if target not in inputs or (source in outputs and outputs[source].shape != inputs[target].shape):
@@ -323,7 +325,7 @@ def _of_word_stream(where: str, side: str, stream: Stream, first: int) -> Iterat
 
 
 def _of_program_functions(design: DesignRecord[ProgramBody]) -> Iterator[str]:
-    """Check what several functions share, and the code by which a sample selects its function."""
+    """Yield the inconsistencies among several functions, and of the code that selects a function."""
     if design.body.functions and design.body.functions[0].stream != design.stream:
         yield "stream is not that of the first function"
     for each in design.body.functions:

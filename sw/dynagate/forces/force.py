@@ -108,7 +108,7 @@ class ForceContext:
 
     @cached_property
     def joint_rates(self) -> Scalars:
-        """The velocities of all joints, those that mimic others among them."""
+        """Velocities of all joints, including mimic joints."""
         rates: Scalars = self._mimic.rates(self.qd)
         return rates
 

@@ -147,6 +147,7 @@ def _loops(robot: Robot) -> Robot:
 
 
 def _closed(robot: Robot, q: Floats, ends: tuple[Floats, Floats]) -> Floats:
+    """Return configurations near q at which loops are closed, by Newton steps within the limits."""
     loops, q = _loops(robot), q.copy()
     if not loops.constraints:
         return q
@@ -168,6 +169,7 @@ def _opening(loops: Robot, q: Floats) -> Floats:
 
 
 def _are_closed(robot: Robot, q: Floats) -> npt.NDArray[np.bool_]:
+    """Return which configurations close all loops."""
     loops = _loops(robot)
     if not loops.constraints:
         return np.ones(len(q), dtype=bool)

@@ -41,6 +41,7 @@ def late_terms_last(graph: Graph) -> Graph:
 
 
 def _shorter(graph: Graph) -> Graph:
+    """Return the graph after up to MOST_ROUNDS rounds if its longest path is shorter, else the graph itself."""
     editor = _Editor(graph)
     best, nodes, place = editor.length(), list(editor.nodes), list(editor.place)
     for _ in range(MOST_ROUNDS):

@@ -70,6 +70,7 @@ def _inverse_dynamics_jvp(dynamics: _Dynamics) -> list[Array]:
 
 
 def _forward_dynamics_vjp(dynamics: _Dynamics) -> list[Array]:
+    """Return the VJP of forward dynamics through inverse dynamics."""
     forward = dynamics.at("forward_dynamics")
     qdd = forward.output("qdd")
     mu = forward.derivative.reverse(forward.values, {"qdd": dynamics.inputs["lam_qdd"]}, ["tau"])["tau"]
@@ -80,6 +81,7 @@ def _forward_dynamics_vjp(dynamics: _Dynamics) -> list[Array]:
 
 
 def _forward_dynamics_jvp(dynamics: _Dynamics) -> list[Array]:
+    """Return the JVP of forward dynamics through inverse dynamics."""
     forward = dynamics.at("forward_dynamics")
     qdd = forward.output("qdd")
     inverse = dynamics.at("inverse_dynamics", qdd=qdd)
@@ -123,6 +125,7 @@ def _constrained(dynamics: _Dynamics) -> tuple[_Point, _Point, list[Array]]:
 
 
 def _constrained_vjp(dynamics: _Dynamics) -> list[Array]:
+    """Return the VJP of constrained forward dynamics through the residual of its equations."""
     solution, residual, outputs = _constrained(dynamics)
     weights = {name: dynamics.inputs[f"lam_{name}"] for name in ("qdd", "force")}
     by = solution.derivative.reverse(solution.values, weights, ["tau", "acceleration"])
@@ -132,6 +135,7 @@ def _constrained_vjp(dynamics: _Dynamics) -> list[Array]:
 
 
 def _constrained_jvp(dynamics: _Dynamics) -> list[Array]:
+    """Return the JVP of constrained forward dynamics through the residual of its equations."""
     solution, residual, outputs = _constrained(dynamics)
     rates = dynamics.rates(("q", "qd"))
     moved = residual.derivative.forward(residual.values, rates)
@@ -140,6 +144,7 @@ def _constrained_jvp(dynamics: _Dynamics) -> list[Array]:
 
 
 def _constrained_gradient(dynamics: _Dynamics) -> list[Array]:
+    """Return the derivatives of constrained forward dynamics through the residual of its equations."""
     solution, residual, outputs = _constrained(dynamics)
     by_tau, by_rows = solution.derivative.columns(solution.values, ["tau", "acceleration"]).values()
     moved = residual.derivative.columns(residual.values, ["q", "qd"])

@@ -150,10 +150,11 @@ class Graph(Step):
         return self
 
     def renamed(self, names: Mapping[str, str]) -> Graph:
+        """Return the graph with other names of ports; names not listed stay."""
         return self.named(names, names)
 
     def mapped(self, change: Callable[[Graph], Graph]) -> Graph:
-        """Return what `change` makes of the graph."""
+        """Return the result of a function of the graph."""
         return change(self)
 
     def graphs(self) -> Iterator[Graph]:
@@ -277,6 +278,7 @@ class Graph(Step):
         return self
 
     def _faults(self) -> Iterator[str]:
+        """Yield what is not well formed: operations, operands, constants, names, ports and dead nodes."""
         names: dict[str, int] = {}
         for i, node in enumerate(self.nodes):
             where = f"node {i} '{node.name}'"

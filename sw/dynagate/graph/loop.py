@@ -138,6 +138,7 @@ class Loop(Program):
             yield from step.loops()
 
     def _faults(self) -> Iterator[str]:
+        """Yield what is not well formed."""
         for step in self.steps:
             if Count(None) in (loop.stop for loop in step.loops()):
                 yield (
@@ -176,6 +177,7 @@ class Loop(Program):
             yield f"{self.stop.iterations} iterations; expected 1 or more"
 
     def _faults_of_tolerance(self, stop: Until) -> Iterator[str]:
+        """Yield what is wrong with a tolerance."""
         if stop.residual not in self.values or self.values[stop.residual].shape != ():
             yield f"it ends by '{stop.residual}'; expected a value () of a step"
         if not stop.tolerance > 0.0:
@@ -252,6 +254,7 @@ def evaluate_loop(
 
 
 def _counted(loop: Loop, inputs: Mapping[str, Array], of_graph: OfGraph) -> dict[str, Array]:
+    """Evaluate a loop with a number of iterations."""
     iterations = loop.iterations(inputs)
     kept: dict[str, list[Array]] = {name: [] for name in loop.kept}
     state = {name: array for name, array in inputs.items() if name not in loop.per_iteration}
@@ -275,6 +278,7 @@ def _stacked(iterations: list[Array], like: Array) -> Array:
 
 
 def _checked(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+    """Return the inputs as float64 after checking their names and shapes."""
     arrays = {name: real(f"input '{name}'", x).astype(np.float64, copy=False) for name, x in inputs.items()}
     check_names(loop.name, loop.inputs, arrays, loop.per_iteration)
     leading_axes(loop.inputs, arrays, iterations=loop.per_iteration, axes=1)
@@ -313,6 +317,7 @@ def _equal(inputs: Mapping[str, Array], others: Mapping[str, Array]) -> bool:
 
 
 def _until(loop: Loop, values: Mapping[str, Array], of_graph: OfGraph, kept: Kept | None = None) -> dict[str, Array]:
+    """Evaluate a loop with a tolerance; samples leave the batch when they end."""
     stop = loop.stop
     assert isinstance(stop, Until)
     batch = len(next(iter(values.values())))

@@ -69,8 +69,10 @@ def with_code(part: FunctionPart, inputs: Mapping[str, Floats], count: int) -> d
 
 
 def kinds_of_samples(name: str) -> list[FunctionPart]:
-    """Return the fewest functions whose samples include those of all: the first one of functions with the same
-    inputs, and none whose inputs are a subset of another's.
+    """Return the fewest functions whose samples are samples for all functions.
+
+    These are the first of several functions with the same inputs, without functions whose inputs are a subset of
+    another's.
     """
     kept: list[FunctionPart] = []
     for part in sorted(parts_of(name), key=lambda part: -len(part.inputs)):

@@ -23,7 +23,11 @@ from dynagate.graph.steps import Step
 
 @dataclass(frozen=True)
 class Program(Step):
-    """Steps in a scope, in order. Raises GraphError where they break the contract."""
+    """An ordered list of steps in a scope.
+
+    Raises:
+        GraphError: The program is not well formed.
+    """
 
     name: str
     robot: str

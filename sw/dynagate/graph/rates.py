@@ -62,6 +62,7 @@ def jvp(program: Loop, inputs: Sequence[str], robot: Robot | None = None) -> Loo
 
 
 def _graph(graph: Graph, moving: Set[str], robot: Robot | None) -> Moved:
+    """Return a graph with the rates of its outputs."""
     if not any(port.name in moving for port in graph.inputs):
         return [graph], set()
     recording = Recording(f"{graph.name}_jvp", graph.robot)
@@ -113,6 +114,7 @@ def _zeros(robot: str, port: Port) -> Graph:
 
 
 def _loop(loop: Loop, moving: Set[str], robot: Robot | None) -> Moved:
+    """Return a loop with rates; carried values carry their rates."""
     names = {port.name for port in loop.inputs}
     begin = names & moving
     while True:
@@ -141,6 +143,7 @@ def _loop(loop: Loop, moving: Set[str], robot: Robot | None) -> Moved:
 
 
 def _scan(scan: Scan, moving: Set[str], robot: Robot | None) -> Moved:
+    """Return a scan with rates; passed values are followed by their rates."""
     inside = {port.name for port in scan.inputs} & moving
     if not inside:
         return [scan], set()

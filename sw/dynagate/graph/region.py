@@ -360,8 +360,10 @@ class Region:
         return replace(self.robot, variable=()) if self.robot.variable else self.robot
 
     def _stand(self, state: dict[str, Floats], seed: int) -> dict[str, Floats]:
-        """Draw which constraints are active, and bring sampled states near what they hold (`graph.constrained_states`),
-        by the robot's own numbers for its variable parameters."""
+        """Draw which constraints are active, and move the states to ones that these allow (`graph.constrained_states`).
+
+        Variable parameters have the robot's own numbers.
+        """
         robot, count = self._constant, len(state["q"])
         random = np.random.default_rng([seed, 5])
         active = random.integers(0, 2, (count, len(robot.constraints))).astype(np.float64)
@@ -438,6 +440,7 @@ class _AtLimits(NamedTuple):
 
 
 def _at_limits(robot: Robot, kind: Kind, count: int, seed: int) -> _AtLimits:
+    """Return which degrees of freedom of each sample are at a limit, for this kind of states."""
     if kind not in KINDS:
         raise ArgumentError(f"states of kind '{kind}'{nearest(kind, KINDS)}; expected one of {', '.join(KINDS)}")
     positions, speeds = np.zeros((count, robot.nq), dtype=bool), np.zeros((count, robot.nv), dtype=bool)
@@ -467,6 +470,9 @@ def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:
 
 
 def _usual_accelerations(robot: Robot) -> list[float]:
+    """Return the default bound of each joint's acceleration: SWING for legs with contacts, else
+    DEFAULT_ACCELERATION.
+    """
     swinging = {i for own in robot.constraints if own.is_contact for i in robot.ancestors(robot.frame(own.frame).link)}
     legs = {i for i in swinging if robot.links[i].joint.kind.turning}
     return [
@@ -498,6 +504,7 @@ def _of_joints(robot: Robot, name: Literal["velocity", "effort"], overrides: Lim
 
 
 def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) -> tuple[float, ...]:
+    """Return a limit for each degree of freedom from one number, several, or numbers by joint name."""
     if isinstance(values, Mapping):
         unknown = set(values) - {link.joint.name for link in robot.links if link.joint.nv}
         if unknown:

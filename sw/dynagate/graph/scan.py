@@ -68,6 +68,7 @@ class Scan(Step):
         return SCAN
 
     def renamed(self, names: Mapping[str, str]) -> Scan:
+        """Return the scan with other names of values; names not listed stay."""
         whole = Graph(self.name, self.robot, (), self.inputs, self.outputs).renamed(names)
         starts = {names.get(name, name): places for name, places in self.starts.items()}
         bodies = tuple(body.renamed(names) for body in self.bodies)
@@ -75,7 +76,7 @@ class Scan(Step):
 
     @property
     def order(self) -> range:
-        """The links as the scan comes to them."""
+        """Links in the order of the scan: ascending if it runs down, else descending."""
         links = range(len(self.parents))
         return links if self.down else links[::-1]
 
@@ -99,6 +100,7 @@ class Scan(Step):
         return slice(start, start + len(port.nodes))
 
     def _faults(self) -> Iterator[str]:
+        """Yield what is not well formed."""
         links = len(self.parents)
         for name, entries in (("kinds", self.kinds), ("tables", self.tables), *self.starts.items()):
             if len(entries) != links:

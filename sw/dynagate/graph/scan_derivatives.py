@@ -20,7 +20,9 @@ from dynagate.robot import Robot
 
 
 def kept(scan: Scan, name: str) -> tuple[Scan, str]:
-    """Return the scan that keeps what comes along under a name, and the name; "" if nothing comes."""
+    """Return the scan with the passed values as an additional output, and the output's name; "" if no value is
+    passed.
+    """
     comes = [any(port.name == PASSED for port in scan.body(i).inputs) for i in range(len(scan.parents))]
     size = scan.width * sum(comes)
     if not size:

@@ -129,7 +129,9 @@ class _Back:
         return forward, steps
 
     def one(self, loop: Loop, weights: Weights) -> tuple[list[Step], list[Step]]:
-        """Return the same of a loop."""
+        """Return a loop of one iteration in the form that its sweep needs, and the steps of the sweep, in the scope
+        around it.
+        """
         forward, steps = VJP[loop.kind](self, loop, weights)
         return [forward], steps
 
@@ -155,6 +157,7 @@ class _Back:
         return [recording.graph({name: total})]
 
     def graph(self, graph: Graph, weights: Weights) -> Swept:
+        """Return the reverse sweep of a graph."""
         seeds = {port.name: weights.pop(port.name) for port in graph.outputs if port.name in weights}
         if not seeds:
             return graph, []
@@ -180,6 +183,7 @@ class _Back:
         return graph, [recording.graph(sums)] if sums else []
 
     def scan(self, scan: Scan, weights: Weights) -> Swept:
+        """Return the reverse sweep of a scan."""
         if self.model is None:
             raise ArgumentError(f"scan '{scan.name}' in a sweep back without robot=; expected that of its links")
         robot = self.model
@@ -198,6 +202,7 @@ class _Back:
         return forward, [ScanBack(forward, robot, came, seeds, before, after).scan()]
 
     def loop(self, loop: Loop, weights: Weights) -> Swept:
+        """Return the reverse sweep of a loop."""
         seeds = {name: weights.pop(name) for name in (*loop.kept, *loop.last) if name in weights}
         if not seeds:
             return loop, []
@@ -228,6 +233,7 @@ class _LoopBack:
         self.totals = {name: weights.get(name) or back.new(name) for name in self.constants}
 
     def swept(self) -> Swept:
+        """Return the loop that keeps its carried values, and the steps of its reverse sweep."""
         loop, back, came = self.loop, self.back, self.came
         copies = [step for name, new in came.items() for step in back.sum(new, self.ports[name], [name], name)]
         forward = replace(loop, steps=(*loop.steps, *copies), kept=(*loop.kept, *came.values()))

@@ -67,8 +67,9 @@ def _warn_passed(robot: Robot, beyond: Array, *, stops: bool = True) -> bool:
 
 
 class LimitWatch:
-    """Says once that a start is beyond the limits of positions, once that a motion passes those that nothing keeps, and
-    once that torques pass the efforts."""
+    """Issue one warning for a start beyond position limits, one for a motion that passes them, and one for excessive
+    torques.
+    """
 
     def __init__(self, robot: Robot, forces: Sequence[Force | str], *, kept: bool = False, stops: bool = True) -> None:
         """Watch a robot.

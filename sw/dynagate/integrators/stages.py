@@ -73,8 +73,9 @@ class IntegratorStages:
         return self._forces.along(stage.forces, {"q": q_rates, "qd": qd_rates}, ["force"])["force"]
 
     def forces_weights(self, stage: Stage, weights: Array) -> dict[str, Array]:
-        """Return weightsᵀ ∂forces/∂q and weightsᵀ ∂forces/∂q̇, (nv,), and those by the robot's variable parameters, by
-        input."""
+        """Return weightsᵀ ∂forces/∂q and weightsᵀ ∂forces/∂q̇, (nv,), and the products for the robot's variable
+        parameters by input.
+        """
         parameters = self.step.parameters
         if not self.step.forces.forces:
             none = np.zeros(self.robot.nv).astype(object)

@@ -54,7 +54,9 @@ class _Reverse:
         self.stages = IntegratorStages(step)
 
     def products(self, lam_q: Array, lam_qd: Array) -> dict[str, Array]:
-        """Return λᵀ ∂x⁺/∂q, λᵀ ∂x⁺/∂q̇ and λᵀ ∂x⁺/∂τ, (nv,) each, and those by the robot's variable parameters."""
+        """Return λᵀ ∂x⁺/∂q, λᵀ ∂x⁺/∂q̇ and λᵀ ∂x⁺/∂τ, (nv,) each, and the products for the robot's variable
+        parameters.
+        """
         accelerations: dict[str, Array] = {}
         none = np.array([0.0] * self.robot.nv, dtype=object)
         each: list[Stage] = []

@@ -60,6 +60,7 @@ class InverseKinematicsFunction:
         return self._solve(*(jnp.broadcast_to(x, (*leading, *shape)) for x, shape in zip(arrays, shapes, strict=True)))
 
     def _forward(self, q0: jax.Array, *targets: jax.Array) -> Reached:
+        """Solve by a callback to the compiled solver."""
         leading, dtype = q0.shape[:-1], q0.dtype
         results = jax.ShapeDtypeStruct(q0.shape, dtype), jax.ShapeDtypeStruct(leading, dtype)
 
@@ -70,6 +71,7 @@ class InverseKinematicsFunction:
         return Reached(*jax.pure_callback(call, results, q0, *targets, vmap_method="broadcast_all"))
 
     def _tangent(self, primals: Sequence[jax.Array], tangents: Sequence[jax.Array]) -> tuple[Reached, Reached]:
+        """Return the solution and its derivative along tangents of the targets."""
         solution, (_, *targets), nq = self._solve(*primals), primals, self.solver.robot.nq
         leading, dtype = solution.error.shape, solution.q.dtype
         sizes = [math.prod(target.shape) for target in self.solver.options.targets]

@@ -69,6 +69,7 @@ def _on_host(*inputs: Any, operator: Operator) -> list[Any]:
 
 
 def _lower(platform: str, ctx: Any, *inputs: Any, operator: Operator) -> Any:
+    """Lower the primitive for a platform: compiled code, or a callback."""
     compute = operator.compute
     if not isinstance(compute, CompiledCompute):
         return mlir.lower_fun(partial(_on_host, operator=operator), multiple_results=True)(ctx, *inputs)
@@ -118,6 +119,7 @@ for _platform in (CPU, CUDA):
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operator: Operator) -> tuple[list[Any], list[Any]]:
+    """Return outputs and their tangents, by the operator's JVP."""
     results = bind(operator, *primals)
     n = operator.nonlinear
     rates: list[Any] = [ad.Zero(jax.typeof(result)) for result in results]
@@ -150,6 +152,7 @@ ad.primitive_transposes[operator_p] = _transpose
 
 
 def _batched(inputs: Sequence[Any], dims: Sequence[Any], *, operator: Operator) -> tuple[list[Any], list[int]]:
+    """Compute under vmap: move the mapped axis to the front and broadcast inputs without it."""
     size = next(x.shape[d] for x, d in zip(inputs, dims, strict=True) if d is not None)
     moved = [
         jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)

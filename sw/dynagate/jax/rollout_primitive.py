@@ -31,12 +31,12 @@ rollout_p.multiple_results = True
 
 
 def trajectories(operator: RolloutOperator, *inputs: Any) -> list[Any]:
-    """Return what `RolloutOperator.forward` returns, from the same inputs."""
+    """Return the results of `RolloutOperator.forward` for the same inputs, as JAX arrays."""
     return rollout_p.bind(*varying(inputs, axes_of(inputs)), operator=operator, back=False)
 
 
 def gradients(operator: RolloutOperator, *inputs: Any) -> list[Any]:
-    """Return what `RolloutOperator.backward` returns, from the same inputs."""
+    """Return the results of `RolloutOperator.backward` for the same inputs, as JAX arrays."""
     return rollout_p.bind(*varying(inputs, axes_of(inputs)), operator=operator, back=True)
 
 
@@ -56,6 +56,7 @@ def _abstract(*inputs: Any, operator: RolloutOperator, back: bool) -> list[Any]:
 
 
 def _shapes(operator: RolloutOperator, back: bool, inputs: Sequence[Any]) -> list[tuple[int, ...]]:
+    """Return the shapes of the results of a rollout, or of its gradient if `back`."""
     if not back:
         return [(*inputs[0].shape[:-1], *shape) for shape in operator.shapes.values()]
     _, qd, tau, *held = inputs
@@ -68,6 +69,7 @@ def _shapes(operator: RolloutOperator, back: bool, inputs: Sequence[Any]) -> lis
 def _batched(
     inputs: Sequence[Any], dims: Sequence[Any], *, operator: RolloutOperator, back: bool
 ) -> tuple[list[Any], list[int]]:
+    """Compute under vmap: move the mapped axis to the front and broadcast inputs without it."""
     size = next(x.shape[d] for x, d in zip(inputs, dims, strict=True) if d is not None)
     moved = [
         jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
@@ -117,6 +119,7 @@ def _on_card(operator: RolloutOperator, back: bool, *inputs: Any) -> list[Any]:
 
 
 def _forward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:
+    """Compute trajectories by a callback."""
     kernel = operator.rollout.kernel
     if kernel is None or kernel.threads > 1 or not operator.direct:
         return _called_back(operator.forward, _shapes(operator, False, inputs), *inputs)
@@ -127,6 +130,7 @@ def _forward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:
 
 
 def _backward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:
+    """Compute gradients by a callback."""
     loop, kernel = operator.sweep.reverse
     if kernel is None or kernel.threads > 1 or not operator.direct:
         return _called_back(operator.backward, _shapes(operator, True, inputs), *inputs)

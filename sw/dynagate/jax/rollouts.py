@@ -55,11 +55,13 @@ class JaxRollout(SharedFunction):
         return trajectories(self.operator, *inputs)
 
     def _saving(self, *inputs: jax.Array) -> tuple[list[jax.Array], tuple[jax.Array, ...]]:
+        """Return the trajectories, and the inputs and results that the gradient needs."""
         self.operator.check_differentiable()
         q, qd, *others = results = self._forward(*inputs)
         return results, (q, qd, *inputs[2:], *others[: len(self.operator.solved)])
 
     def _backward(self, saved: tuple[jax.Array, ...], weights: list[jax.Array]) -> tuple[jax.Array, ...]:
+        """Return the gradients of the inputs, from saved values and weights of the results."""
         (q, qd, tau, *held), (cost_q, cost_qd, *others), operator = saved, weights, self.operator
         if operator.to_velocities is not None:
             (cost_q,) = bind(operator.to_velocities, q, cost_q)

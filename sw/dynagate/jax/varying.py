@@ -39,11 +39,12 @@ def axes_of(arrays: Iterable[Any]) -> Axes:
 
 
 def varying(arrays: Sequence[Any], axes: Axes) -> list[Any]:
-    """Return the arrays with types that vary over these axes, and over those they varied over before."""
+    """Return the arrays with types that vary over these axes too."""
     return [_varying(array, axes) for array in arrays]
 
 
 def _varying(array: Any, axes: Axes) -> Any:
+    """Return an array whose type varies over these axes too."""
     aval = jax.typeof(array)
     manual = getattr(aval, "manual_axis_type", None)
     present = aval.vma if manual is None else manual.varying

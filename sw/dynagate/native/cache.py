@@ -156,7 +156,7 @@ def _is_complete(target: Path, failure: type[Error]) -> bool:
 
 
 def _state(folder: Path) -> frozenset[FileState]:
-    """Return what the system reports of each file in a folder, or an empty set while a file may yet change unseen."""
+    """Return the system's state of each file in a folder; an empty set while a file may still change unseen."""
     statuses = [(str(path), path.stat()) for path in folder.rglob("*")]
     if any(time.time_ns() - status.st_ctime_ns < SETTLED for _, status in statuses):
         return frozenset()

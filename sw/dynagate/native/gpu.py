@@ -440,7 +440,7 @@ def _viewed(value: Any) -> Any:
 
 
 def unpacked_there(values: Any, where: npt.NDArray[np.int64]) -> Any:
-    """Return what `graph.packing.unpacked` returns, for an array of CuPy or a tensor of PyTorch."""
+    """Unpack an output as `graph.packing.unpacked` does, for an array of CuPy or a tensor of PyTorch."""
     if not values.shape[-1]:
         shape = (*values.shape[:-1], *where.shape)
         return (

@@ -29,7 +29,7 @@ class Operator:
 
     @property
     def nonlinear(self) -> int:
-        """The number of its first inputs, those that `jvp` and `vjp` differentiate by."""
+        """Number of its first inputs, with respect to which `jvp` and `vjp` differentiate."""
         return len(self.graph.inputs) - self.linear
 
     @property
@@ -62,6 +62,7 @@ class Operator:
 
     @cached_property
     def _products(self) -> tuple[Operator, Operator]:
+        """Return the JVP and the VJP operator, created on first use."""
         products.check_differentiable(self.graph)
         forward, reverse = self.product_graphs()
         by_forward, by_reverse = self.computes(forward, reverse)

@@ -104,6 +104,7 @@ def weights_of_entries(robot: Robot) -> Graph:
 
 
 def _map(robot: Robot, name: str, size: int, weights: Any) -> Graph:
+    """Return the graph from q and weights `lam` (size,) to converted weights."""
     recording = Recording(name, robot.name)
     units = tuple((part.start, part.stop) for part in robot.quaternions())
     q = recording.input("q", (robot.nq,), typical_sizes(tree_of(robot))["q"], unit_vectors=units)

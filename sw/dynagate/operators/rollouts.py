@@ -168,12 +168,12 @@ class RolloutOperator:
 
     @cached_property
     def to_velocities(self) -> Operator | None:
-        """q and weights of its entries to those of its velocities; None where they are the same."""
+        """Operator from q and weights of its entries to weights of its velocities; None if both are the same."""
         return self._map(weights_of_entries(self.robot))
 
     @cached_property
     def to_entries(self) -> Operator | None:
-        """q and weights of its velocities to those of its entries; None where they are the same."""
+        """Operator from q and weights of its velocities to weights of its entries; None if both are the same."""
         return self._map(entries_of_weights(self.robot))
 
     def _map(self, graph: Graph) -> Operator | None:

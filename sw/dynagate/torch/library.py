@@ -108,11 +108,13 @@ class TorchOperator:
         return self._transposed or TorchOperator(self.operator.transposed, self)
 
     def _shapes(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
+        """Return the shapes of the outputs, from the inputs."""
         graph = self.operator.graph
         leading = inputs[0].shape[: inputs[0].dim() - len(graph.inputs[0].shape)]
         return [(*leading, *port.shape) for port in graph.outputs]
 
     def _compute(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        """Compute the outputs on the device of the inputs."""
         compute, graph = self.operator.compute, self.operator.graph
         on = inputs[0].device
         if isinstance(compute, CompiledCompute):
@@ -160,6 +162,7 @@ class TorchOperator:
         ctx.save_for_backward(*inputs)
 
     def _backward(self, ctx: Any, *weights: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """Return the weights of the inputs, by the operator's VJP."""
         inputs, n = ctx.saved_tensors, self.operator.nonlinear
         check_no_tangents(
             {f"weights of {port.name}": w for port, w in zip(self.operator.graph.outputs, weights, strict=True)}

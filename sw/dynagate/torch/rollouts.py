@@ -104,6 +104,7 @@ class TorchRollout(SharedFunction):
         return self._on_host(self.operator.backward, inputs)
 
     def _shapes_back(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
+        """Return the shapes of the gradients, from the inputs of the reverse sweep."""
         _, qd, tau, *held = inputs
         state, switches = (*qd.shape[:-2], qd.shape[-1]), len(self.operator.held)
         names = (*self.operator.stepped, *self.operator.parameters)
@@ -118,6 +119,7 @@ class TorchRollout(SharedFunction):
     def _differentiate(
         self, ctx: Any, cost_q: torch.Tensor, cost_qd: torch.Tensor, *others: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:
+        """Return the gradients of the inputs, from weights of the results."""
         q, qd, tau, *held = ctx.saved_tensors
         check_no_tangents({"weights of q": cost_q, "weights of qd": cost_qd})
         costs = others[: len(self.operator.solved)]

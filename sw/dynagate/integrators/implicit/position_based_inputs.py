@@ -8,7 +8,7 @@ from dynagate.base.upper_limits import MAX_ITERATIONS
 
 
 class PositionBasedError(Error, ValueError):
-    """Options or a start that an integrator cannot run. The text names the option and what it may be."""
+    """An error for options or a start that the position-based integrator does not accept."""
 
 
 def check_whole(name: str, value: object, least: int = 1) -> None:

@@ -163,8 +163,9 @@ def _arguments(forces: Forces) -> tuple[Argument, ...]:
 
 
 def _start(robot: Robot, forces: Forces, guess: int) -> tuple[Graph, ...]:
-    """`START`, with what forces add at the step's begin by the velocity of the step before, and before it how they
-    change with that velocity."""
+    """Return `START` with the forces at the start of the step, and before it the derivative of forces by
+    velocity.
+    """
     if not forces.forces:
         return (trace(robot, START, form=f"guess_{guess}"),)
 
