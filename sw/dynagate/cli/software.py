@@ -104,9 +104,7 @@ def of_steps(command: Command) -> Command:
     def checked(*robot: Any, options: EmitOptions, **rest: Any) -> Any:
         if options.fmu is not None:
             if first_given({"name"}) and rest["name"] != "step":
-                raise UsageError(
-                    "--fmu and --function are both given; expected one: a unit has its own functions"
-                )
+                raise UsageError("--fmu and --function are both given; expected one: a unit has its own functions")
             rest["name"] = "step"
         return command(*robot, options=options, **rest)
 
