@@ -135,5 +135,5 @@ class BoundedStates(FreeStates):
 
 
 def states_of(kept: MotionBounds | None) -> FreeStates:
-    """Return what iLQR does about bounds and constraints; None for nothing that is kept."""
+    """Return iLQR's handling of joint bounds; `FreeStates` for no bounds."""
     return FreeStates() if kept is None else BoundedStates(kept)
