@@ -1,7 +1,8 @@
 """Check the names of modules and classes: `python docs/lint_names.py`, which `make lint` runs.
 
-A public class name stands for one class in the package, and a file name says what the file holds. docs/words.toml lists
-the exceptions: class names for which the field itself has two meanings, and forbidden file names.
+A public class name stands for one class in the package, and names of files, arguments and local variables say what they
+hold. docs/words.toml lists the exceptions: class names for which the field itself has two meanings, forbidden file
+names and forbidden names of variables.
 """
 
 from __future__ import annotations
@@ -53,6 +54,20 @@ def forbidden_files(paths: Iterable[str], forbidden: Mapping[str, str]) -> Itera
             yield f"{path}: the name does not say what the file holds; expected {forbidden[stem]}"
 
 
+def forbidden_variables(modules: Mapping[str, str], forbidden: Iterable[str]) -> Iterator[str]:
+    """Yield a complaint for each argument and local variable whose name is forbidden.
+
+    Args:
+        modules: Path of each module -> its source.
+        forbidden: Names that tell how a value came to be there.
+    """
+    for path, text in sorted(modules.items()):
+        for node in ast.walk(ast.parse(text)):
+            name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else ""
+            if name in forbidden:
+                yield f"{path}:{node.lineno}: '{name}' does not say what the variable holds; expected the noun"
+
+
 def sources() -> dict[str, str]:
     """Return the source of each module of the package, by its path."""
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
@@ -65,6 +80,7 @@ def main() -> int:
     modules = sources()
     allowed, forbidden = settings["class_names_with_two_meanings"], settings["file_names"]
     complaints = [*collisions(modules, allowed), *forbidden_files(modules, forbidden)]
+    complaints += forbidden_variables(modules, settings["variable_names"])
     print("\n".join(complaints), end="\n" if complaints else "")
     return int(bool(complaints))
 

@@ -82,19 +82,6 @@ def test_components_document_their_ports() -> None:
     assert described > 50
 
 
-def test_names_say_what_they_hold() -> None:
-    """A local or an argument is named after the thing, not after how it came to be there."""
-    vague = {"found", "given", "made", "wanted"}
-    named = [
-        f"{path}:{node.lineno} {name}"
-        for path in modules().values()
-        for node in ast.walk(ast.parse(path.read_text()))
-        for name in [getattr(node, "arg", None), getattr(node, "id", None)]
-        if isinstance(node, ast.Name | ast.arg) and name in vague
-    ]
-    assert not named, "expected the noun: " + ", ".join(named)
-
-
 MOST_PARAMETERS = 9
 COUNTED = ("hw", "sim", "fixedpoint", "design", "host", "views", "cli", "bench")
 """Folders whose functions have at most MOST_PARAMETERS parameters."""
