@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from dynagate.cli import codes
 
-from tests.project.test_package import ROOT
+from tests.modules import ROOT
 
 BASE = """
 class Error(Exception):

@@ -186,8 +186,8 @@ def _target(folder: Path | None, options: EmitOptions) -> Path:
     Raises:
         UsageError: The command line names none, or several.
     """
-    given = {"--folder": folder, "--cmake": options.cmake, "--fmu": options.fmu}
-    named = [name for name, value in given.items() if value]
+    targets = {"--folder": folder, "--cmake": options.cmake, "--fmu": options.fmu}
+    named = [name for name, value in targets.items() if value]
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} are all given; expected one: each names what is written")
     target = folder or options.cmake or options.fmu

@@ -214,8 +214,8 @@ def _fall(surface: Ground, place: Array, radius: float) -> float:
 
 def _places(robot: Robot, q: Array) -> list[tuple[Array, Array]]:
     """Return the rotation (3, 3) and position (3,) of each link."""
-    found = places(tree_of(robot).unreduced, q.tolist())
-    return [(np.asarray(turn, dtype=np.float64), np.asarray(at, dtype=np.float64)) for turn, at in found]
+    link_places = places(tree_of(robot).unreduced, q.tolist())
+    return [(np.asarray(turn, dtype=np.float64), np.asarray(at, dtype=np.float64)) for turn, at in link_places]
 
 
 def _height(place: Array, ground: Sequence[Ground]) -> Scalar:

@@ -127,9 +127,9 @@ def compile(
     check_form(algorithm.form, chosen.name, chosen.opener, [name for (_, name), each in OPENERS.items() if each.scans])
     check_overflow(overflow)
     with showing(progress) as say:
-        made = Function(chosen.open(FunctionSource(robot_of(robot), row.name, algorithm), say), overflow=overflow)
-    made._keep_maker(compile, (), call)
-    return made
+        compiled = Function(chosen.open(FunctionSource(robot_of(robot), row.name, algorithm), say), overflow=overflow)
+    compiled._keep_maker(compile, (), call)
+    return compiled
 
 
 def check_robot(robot: object) -> None:

@@ -23,7 +23,7 @@ from dynagate.host.bound import BoundCall, ShapeCache
 from dynagate.host.devices.face import Executor, Overflow, UnderWay
 from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
 from dynagate.host.links import BatchTiming, OverflowedError, OverflowWarning
-from dynagate.host.opened import Maker, Opened, made
+from dynagate.host.opened import Maker, Opened, remake
 from dynagate.host.pending import Pending
 from dynagate.host.results import Results
 from dynagate.host.single import SingleState, single
@@ -540,7 +540,7 @@ class Function(Opened):
 
 def _with_outputs(made_by: Maker, outputs: tuple[str, ...]) -> Function:
     """Return a function with some of its outputs, made anew."""
-    function: Function = made(*made_by)
+    function: Function = remake(*made_by)
     return function.choosing(outputs)
 
 

@@ -161,7 +161,7 @@ class Opened(ABC):
             refuse_pickling(self, "`dynagate.compile`, or the class", "pickled or copied")
         self.check_open()
         maker, args, options = self._maker
-        return made, (maker, args, options)
+        return remake, (maker, args, options)
 
     def __enter__(self: Self) -> Self:
         return self
@@ -172,6 +172,6 @@ class Opened(ABC):
         self.close()
 
 
-def made(maker: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def remake(maker: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Return the object that was pickled or copied, made anew."""
     return maker(*args, **options)

@@ -124,9 +124,9 @@ def identify(
     columns = columns_of(robot, parameters)
     number("identify() has prior ", prior, ABOVE_ZERO)
     deviation = None if noise is None else _noise(noise, robot)
-    found = equations(columns, measured(columns.robot, q=q, qd=qd, qdd=qdd, tau=tau))
-    matrix, _ = found.weighted(1.0 / _or_one(found.torque))
-    excited = excited_by(matrix, found.samples, base_of(columns))
+    system = equations(columns, measured(columns.robot, q=q, qd=qd, qdd=qdd, tau=tau))
+    matrix, _ = system.weighted(1.0 / _or_one(system.torque))
+    excited = excited_by(matrix, system.samples, base_of(columns))
     if excited.unexcited:
         more = f" and {len(excited.unexcited) - LISTED} more" if len(excited.unexcited) > LISTED else ""
         warn(
@@ -134,7 +134,7 @@ def identify(
             "stay near the robot's own numbers. Move all joints with different speeds and accelerations",
             RobotWarning,
         )
-    return _estimated(robot, Search(columns, found, float(prior)), deviation, excited)
+    return _estimated(robot, Search(columns, system, float(prior)), deviation, excited)
 
 
 def _noise(noise: npt.ArrayLike, robot: Robot) -> Array:

@@ -66,9 +66,9 @@ def excitation(
     """
     columns = columns_of(robot_of(robot), parameters)
     states = measured(columns.robot, q=q, qd=qd, qdd=qdd)
-    found = equations(columns, {**states, "tau": np.zeros_like(states["qd"])})
-    matrix, _ = found.weighted(np.ones(columns.robot.nv))
-    return excited_by(matrix, found.samples * columns.robot.nv, base_of(columns))
+    system = equations(columns, {**states, "tau": np.zeros_like(states["qd"])})
+    matrix, _ = system.weighted(np.ones(columns.robot.nv))
+    return excited_by(matrix, system.samples * columns.robot.nv, base_of(columns))
 
 
 def excited_by(matrix: Array, rows: int, base: BaseParameters) -> Excitation:

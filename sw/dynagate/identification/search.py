@@ -41,8 +41,8 @@ class Search:
     problems with simple constraints", 1982).
     """
 
-    def __init__(self, columns: Columns, found: Equations, prior: float) -> None:
-        self.columns, self.equations, self._prior = columns, found, prior
+    def __init__(self, columns: Columns, equations: Equations, prior: float) -> None:
+        self.columns, self.equations, self._prior = columns, equations, prior
         own, count = columns.values, len(columns.places)
         kinds = np.array(columns.places) % DYNAMIC
         self._links = [slice(k, k + COUNT) for k in np.flatnonzero(kinds == 0)]

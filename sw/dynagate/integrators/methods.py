@@ -45,13 +45,13 @@ def method_of(method: str | Integrator) -> Integrator:
     if "(" in method:
         classes = {each.__name__: each for each in WITH_OPTIONS.values()}
         try:
-            made = object_of(method, {**WITH_OPTIONS, **classes})
+            integrator = object_of(method, {**WITH_OPTIONS, **classes})
         except (SyntaxError, TypeError, ValueError) as error:
             raise ArgumentError(
                 f"integrator {shown(method)}: {error}; expected a text such as 'position_based(order=3)'"
             ) from None
-        if isinstance(made, Integrator):
-            return made
+        if isinstance(integrator, Integrator):
+            return integrator
     raise ArgumentError(
         f"integrator '{method}'{nearest(method, METHODS)}; expected one of {', '.join(METHODS)}, or an Integrator"
     )
@@ -63,14 +63,14 @@ def method_text(method: str | Integrator) -> str:
     Raises:
         ArgumentError: There is no such integrator, or no text names it.
     """
-    made = method_of(method)
+    integrator = method_of(method)
     for name, known in METHODS.items():
-        if made == known:
+        if integrator == known:
             return name
-    if type(made) not in WITH_OPTIONS.values():
-        raise ArgumentError(f"integrator {shown(made)} has no name; expected one of {', '.join(METHODS)}")
-    changed = [f"{f.name}={value!r}" for f in fields(made) if (value := getattr(made, f.name)) != f.default]  # type: ignore[arg-type]
-    return f"{made.name}({', '.join(changed)})"
+    if type(integrator) not in WITH_OPTIONS.values():
+        raise ArgumentError(f"integrator {shown(integrator)} has no name; expected one of {', '.join(METHODS)}")
+    changed = [f"{f.name}={value!r}" for f in fields(integrator) if (value := getattr(integrator, f.name)) != f.default]  # type: ignore[arg-type]
+    return f"{integrator.name}({', '.join(changed)})"
 
 
 def with_own_tolerance(options: AlgorithmOptions) -> AlgorithmOptions:

@@ -113,7 +113,7 @@ def _vectors(graph: Graph, region: Region) -> ReferenceVectors:
     )
 
 
-def _error(found: Array, expected: Array) -> float:
+def _error(actual: Array, expected: Array) -> float:
     """Return the largest error relative to the largest entry, 0 if there are no entries."""
     scale = float(np.abs(expected).max(initial=0.0))
-    return float(np.abs(found - expected).max(initial=0.0)) / scale if scale else 0.0
+    return float(np.abs(actual - expected).max(initial=0.0)) / scale if scale else 0.0

@@ -86,15 +86,15 @@ class CArgument:
 
 def c_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """Return a different identifier of C and C++ for each name, the name itself if it is one."""
-    used, found = set(taken), []
+    used, identifiers = set(taken), []
     for name in names:
         plain = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_") or "value"
         plain = f"x{plain}" if plain[0].isdigit() else plain
         while plain in used or plain in RESERVED or keyword.iskeyword(plain):
             plain += "_"
         used.add(plain)
-        found.append(plain)
-    return found
+        identifiers.append(plain)
+    return identifiers
 
 
 def arguments_of(graph: Graph) -> list[CArgument]:

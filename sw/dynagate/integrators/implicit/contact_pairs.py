@@ -70,8 +70,8 @@ def _check_apart(robot: Robot, contact: RigidContact, links: dict[str, int]) -> 
     random, (low, high) = np.random.default_rng(0), (np.maximum(robot.lower, -np.pi), np.minimum(robot.upper, np.pi))
     low, high = np.where(low < high, low, -np.pi), np.where(low < high, high, np.pi)
     tried = np.stack([normalized(robot, random.uniform(low, high)) for _ in range(TRIED)])
-    found = evaluate(recording.graph({"gaps": array(gaps)}), {"q": tried.astype(np.float64)})["gaps"]
-    for (a, b), most in zip(contact.between, found.max(axis=0), strict=True):
+    gap_values = evaluate(recording.graph({"gaps": array(gaps)}), {"q": tried.astype(np.float64)})["gaps"]
+    for (a, b), most in zip(contact.between, gap_values.max(axis=0), strict=True):
         if most < 0.0:
             raise ContactError(
                 f"links '{a.link}' and '{b.link}' of robot '{robot.name}' overlap by {-most:.2g} m or more in all of "

@@ -75,8 +75,10 @@ class RigidContact:
     @cached_property
     def by_point(self) -> tuple[tuple[Pair, ...], ...]:
         """The pairs of each point with the ground, in the order of `points`, and those between links at the end."""
-        found = [tuple(pair for surface in self.ground for pair in _meetings(point, surface)) for point in self.points]
-        return (*found, tuple(self.between))
+        ground_pairs = [
+            tuple(pair for surface in self.ground for pair in _meetings(point, surface)) for point in self.points
+        ]
+        return (*ground_pairs, tuple(self.between))
 
     @property
     def meetings(self) -> list[Pair]:
