@@ -43,14 +43,14 @@ class JointMotion(ABC):
         """
 
     @abstractmethod
-    def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
+    def pose(self, link: int, fixed: Array, origin: Array, values: Sequence[Scalar]) -> JointTransform:
         """Return the pose of the link in its parent.
 
         Args:
             link: Number of the link, for the names of the results.
             fixed: Rotation (3, 3) of the joint's frame in the parent.
             origin: Origin (3,) of the joint's frame in the parent, m.
-            turn: Result of `turn`.
+            values: Result of the method `turn`.
         """
 
     def advanced(self, q: Array, v: Array) -> Array:
@@ -87,8 +87,8 @@ class RevoluteMotion(JointMotion):
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
         return [label(cos(q[0]), f"cos_{link}"), label(sin(q[0]), f"sin_{link}")]
 
-    def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
-        joint = AxisTransform(fixed, origin, turn[0], turn[1])
+    def pose(self, link: int, fixed: Array, origin: Array, values: Sequence[Scalar]) -> JointTransform:
+        joint = AxisTransform(fixed, origin, values[0], values[1])
         if all(isinstance(entry, float) for entry in fixed.ravel()):
             return joint
         return FreeTransform(joint.after(array(np.eye(3))), origin)  # combine both rotations into one matrix
@@ -103,8 +103,8 @@ class PrismaticMotion(JointMotion):
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
         return [q[0]]
 
-    def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
-        return AxisTransform(fixed, label(origin + fixed[:, 2] * turn[0], f"slide_{link}"))
+    def pose(self, link: int, fixed: Array, origin: Array, values: Sequence[Scalar]) -> JointTransform:
+        return AxisTransform(fixed, label(origin + fixed[:, 2] * values[0], f"slide_{link}"))
 
     def loading_part(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
         return mass, first, np.zeros((3, 3))
@@ -118,8 +118,8 @@ class SphericalMotion(JointMotion):
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
         return list(label(rotation_of(q[-4:]), f"turn_{link}").ravel())
 
-    def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
-        return FreeTransform(fixed @ array(list(turn[:9])).reshape(3, 3), origin)
+    def pose(self, link: int, fixed: Array, origin: Array, values: Sequence[Scalar]) -> JointTransform:
+        return FreeTransform(fixed @ array(list(values[:9])).reshape(3, 3), origin)
 
     def advanced(self, q: Array, v: Array) -> Array:
         return times_exponential(q[-4:], v[-3:])
@@ -154,8 +154,8 @@ class FloatingMotion(SphericalMotion):
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
         return [*super().turn(link, q), *q[:3]]
 
-    def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
-        return super().pose(link, fixed, origin + fixed @ array(list(turn[9:])), turn)
+    def pose(self, link: int, fixed: Array, origin: Array, values: Sequence[Scalar]) -> JointTransform:
+        return super().pose(link, fixed, origin + fixed @ array(list(values[9:])), values)
 
     def advanced(self, q: Array, v: Array) -> Array:
         turned = super().advanced(q, v)

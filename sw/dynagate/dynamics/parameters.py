@@ -107,33 +107,33 @@ class Overrides:
         return frozenset(i for i, pose in self.poses.items() if pose.rotation is not None)
 
 
-def inertia_in(robot: Robot, i: int, parts: Mapping[str, Array], turn: Array, moved: float) -> Inertia:
+def inertia_in(robot: Robot, i: int, parts: Mapping[str, Array], rotation: Array, moved: float) -> Inertia:
     """Return the inertia of link i in a frame that is rotated and then moved along its own z axis.
 
     Args:
         robot: The robot.
         i: Number of the link.
         parts: Scalars of each kind that replace the robot's numbers.
-        turn: Rotation (3, 3) from the new axes to the link's.
+        rotation: Rotation (3, 3) from the new axes to the link's.
         moved: Distance along the new z axis, m.
     """
     link = robot.links[i]
     if INERTIAL in parts:
-        own = of_ten(parts[INERTIAL], turn, moved)
+        own = of_ten(parts[INERTIAL], rotation, moved)
     else:
         mass = parts[MASS][0] if MASS in parts else written(link.mass)[()]
-        center = turn.T @ (parts[COM] if COM in parts else written(link.com)) - array([0.0, 0.0, moved])
+        center = rotation.T @ (parts[COM] if COM in parts else written(link.com)) - array([0.0, 0.0, moved])
         moments = parts.get(INERTIA)
-        about = turn.T @ (_second(moments) if moments is not None else _second_of(written(link.inertia))) @ turn
+        about = rotation.T @ (_second(moments) if moments is not None else _second_of(written(link.inertia))) @ rotation
         first = center * mass
         own = Inertia(mass, first, symmetric(lambda a, b: about[a, b] + first[a] * center[b]))
-    return own + of_ten(parts[PAYLOAD], turn, moved) if PAYLOAD in parts else own
+    return own + of_ten(parts[PAYLOAD], rotation, moved) if PAYLOAD in parts else own
 
 
-def of_ten(parameters: Sequence[Scalar] | Array, turn: Array, moved: float) -> Inertia:
+def of_ten(parameters: Sequence[Scalar] | Array, rotation: Array, moved: float) -> Inertia:
     """Return the inertia for ten inertial parameters (`NAMES`), in a frame as `inertia_in` describes it."""
-    mass, first = parameters[0], turn.T @ array(parameters[1:4])
-    turned = turn.T @ _second(parameters[4:COUNT]) @ turn
+    mass, first = parameters[0], rotation.T @ array(parameters[1:4])
+    turned = rotation.T @ _second(parameters[4:COUNT]) @ rotation
     to = array([0.0, 0.0, moved])
     shifted = symmetric(lambda a, b: turned[a, b] - to[a] * first[b] - first[a] * to[b] + mass * (to[a] * to[b]))
     return Inertia(mass, first - to * mass, shifted)

@@ -1,6 +1,6 @@
-"""Environments to train policies in, for a robot of your own: `LeggedEnv` and `ReachEnv`.
+"""Environments to train policies in, for your own robot: `LeggedEnv` and `ReachEnv`.
 
-The extra `rl` brings Gymnasium, which they need. `FunctionalEnv` has the same tasks as functions for JAX.
+They need Gymnasium, which the extra `rl` installs. `FunctionalEnv` offers the same tasks as functions for JAX.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A batch of robots with one task: their states, and one call in C for an action of all of them."""
+"""A batch of robots with one task: their states, and one call in C that applies an action to all of them."""
 
 from __future__ import annotations
 
@@ -19,28 +19,34 @@ from dynagate.native.loop import LoopKernel
 Flags = npt.NDArray[np.bool_]
 
 PUSHES = 1 << 15
-"""First draw of an episode that belongs to pushes."""
+"""Index of the first random draw of an episode that is used for pushes."""
 
 
 class Outcome(NamedTuple):
-    """Results of an action, (batch,) each: arrays of the batch, which the next action overwrites."""
+    """Results of an action. The arrays belong to the batch, and the next action overwrites them."""
 
     observation: Array
+    """Observations (batch, size)."""
     reward: Array
+    """Rewards (batch,)."""
     terminated: Flags
+    """Whether an end condition holds (batch,)."""
     truncated: Flags
+    """Whether the episode reached its length (batch,)."""
     diverged: Flags
+    """Whether the state was not finite (batch,)."""
     converged: Flags
+    """Whether contact forces were found in every step (batch,)."""
 
 
 class EnvBatch:
-    """Robots with one task.
+    """A batch of robots with one task.
 
     Args:
         task: The task.
         count: Number of robots.
-        dtype: Of the simulation, "float32" or "float64".
-        threads: Threads that share the robots.
+        dtype: Number format of the simulation, "float32" or "float64".
+        threads: Number of threads that share the robots.
     """
 
     def __init__(self, task: Task, count: int, *, dtype: npt.DTypeLike = "float32", threads: int = 1) -> None:
@@ -61,16 +67,16 @@ class EnvBatch:
 
     @property
     def q(self) -> Array:
-        """Configurations (batch, nq)."""
+        """The configurations (batch, nq)."""
         return self._inputs["q"]
 
     @property
     def qd(self) -> Array:
-        """Velocities (batch, nv)."""
+        """The velocities (batch, nv)."""
         return self._inputs["qd"]
 
     def reset(self, seed: int | None = None) -> Array:
-        """Begin an episode of all robots, and return their observations. seed: the draws begin anew too."""
+        """Begin an episode for all robots, and return their observations. A seed restarts the random numbers."""
         if seed is not None:
             self._seed, self.seeded = int(seed) % (1 << 32), True
             self._episodes[:] = -1
@@ -78,7 +84,7 @@ class EnvBatch:
         return self._last.copy()
 
     def restart(self, which: Flags) -> Array:
-        """Begin an episode of some robots, and return their observations."""
+        """Begin an episode for the robots in the mask `which` (batch,), and return their observations."""
         rows = np.flatnonzero(which)
         self._episodes[rows] += 1
         self._steps[rows] = 0
@@ -91,10 +97,12 @@ class EnvBatch:
         return seen
 
     def _drawn(self, rows: npt.NDArray[np.int64]) -> Array:
+        """Return random numbers (rows, draws) from 0 to 1 for the episodes of some robots."""
         draws = self._episodes[rows, None] * PER_EPISODE + np.arange(draws_of(self.task))
         return uniform(self._seed, rows[:, None], draws)
 
     def _observed(self, state: dict[str, Array], count: int) -> Array:
+        """Return the observations (count, size) of states."""
         named = {"q_next": state["q"], "qd_next": state["qd"], **state}
         inputs = {
             port.name: np.ascontiguousarray(named[port.name])
@@ -108,11 +116,11 @@ class EnvBatch:
         return outputs["observation"]
 
     def step(self, actions: npt.ArrayLike) -> Outcome:
-        """Do an action (batch, joints) of each robot.
+        """Apply an action (batch, joints) to each robot.
 
         Raises:
-            ArgumentError: The actions have another shape, there was no reset, or an observation or reward of a robot
-                with a finite state is not finite.
+            ArgumentError: The actions have a wrong shape, `reset` was not called, or an observation or reward of a
+                robot with a finite state is not finite.
         """
         if not self.seeded:
             raise ArgumentError("step() before reset(); expected reset() first")
@@ -140,6 +148,7 @@ class EnvBatch:
         return Outcome(outputs["observation"], outputs["reward"], terminated, truncated, diverged, converged)
 
     def _check_terms(self, diverged: Flags) -> None:
+        """Raise ArgumentError if a reward or an observation of a robot with a finite state is not finite."""
         for what, names in (("terms", list(self.task.rewards)), ("observation", None)):
             wrong = ~np.isfinite(self._outputs[what]) & ~diverged[:, None]
             if wrong.any():
@@ -153,6 +162,7 @@ class EnvBatch:
                 )
 
     def _push(self) -> None:
+        """Add random velocities to the robots whose next push is due."""
         push = self.task.random.push
         if push is None:
             return
@@ -165,14 +175,14 @@ class EnvBatch:
 
 
 def draws_of(task: Task) -> int:
-    """Return how many numbers the begin of an episode takes."""
+    """Return how many random numbers the start of an episode needs."""
     return 2 * len(task.joints) + task.random.size + sum(low.size for low, _ in task.inputs.values())
 
 
 def start(task: Task, draws: Any) -> dict[str, Any]:
-    """Return the begin of episodes, from numbers (batch, draws) from 0 to 1: state, gains, parameters and inputs.
+    """Return the start of episodes from random numbers (batch, draws) from 0 to 1: state, gains, parameters and inputs.
 
-    The arrays are of numpy or of another framework with its operators.
+    The arrays belong to numpy or to another framework with the same operators.
     """
     joints, (places, rates) = len(task.joints), task.places
     away = task.start_noise * (2.0 * draws[:, : 2 * joints] - 1.0)

@@ -1,7 +1,7 @@
-"""Random numbers of environments: each episode of each environment has its own, whatever the others do.
+"""Random numbers of environments, independent for each episode of each environment.
 
-The numbers are a function of the seed, the environment and its episode (`base.philox`), so a reset by the same seed
-repeats every episode exactly, for any number of environments next to it.
+The numbers are a function of the seed, the environment and its episode (`base.philox`). A reset with the same seed
+therefore repeats every episode exactly, for any number of environments.
 """
 
 from __future__ import annotations
@@ -32,44 +32,45 @@ from dynagate.robot.variable import (
 )
 
 DRAWN = (MASS, COM, ARMATURE, DAMPING, FRICTION, GRAVITY, GROUND_FRICTION, GROUND_RESTITUTION)
-"""Kinds of variable parameters whose entries may be drawn one by one."""
+"""Kinds of variable parameters whose entries can be drawn independently."""
 
 STIFFNESS_GAIN, DAMPING_GAIN, PUSH = "stiffness", "damping", "push"
 """Names of factors of the gains, and of pushes, in `randomize=`."""
 
 PER_EPISODE = 1 << 16
-"""Largest number of draws in an episode, pushes in its steps included."""
+"""Largest number of random draws in an episode, including pushes."""
 
 
 def uniform(seed: int, environments: npt.NDArray[np.int64], draws: npt.NDArray[np.int64]) -> Array:
-    """Return numbers from 0 to 1 for pairs of an environment and a draw, which broadcast."""
+    """Return numbers from 0 to 1 for pairs of an environment and a draw, which are broadcast."""
     first, _ = philox(environments, np.mod(draws, 1 << 32), seed)
     return (first.astype(np.float64) + 0.5) * 2.0**-32
 
 
 @dataclass(frozen=True)
 class Randomization:
-    """Differences between environments, drawn anew for each episode.
-
-    low, high: ends of the ranges of the robot's variable parameters, one after the other, (entries,). shapes: of the
-    parameters by input. gains: ranges of the factors of stiffness and damping. push: seconds between pushes and their
-    speed in m/s; None for no pushes.
-    """
+    """Differences between environments, drawn for each episode."""
 
     robot: Robot
+    """The robot, with variable parameters for the ones that differ."""
     low: Array
+    """Lower ends of the parameters' ranges, concatenated (entries,)."""
     high: Array
+    """Upper ends of the parameters' ranges, concatenated (entries,)."""
     shapes: Mapping[str, tuple[int, ...]]
+    """Shape of each parameter, by input."""
     gains: tuple[tuple[float, float], tuple[float, float]]
+    """Ranges of the factors of stiffness and damping."""
     push: tuple[float, float] | None
+    """Seconds between pushes and their speed in m/s; None for no pushes."""
 
     @classmethod
     def of(cls, robot: Robot, ranges: Mapping[str, Any]) -> Randomization:
-        """Check the argument `randomize=`: names of variable parameters, "stiffness", "damping" or "push".
+        """Check the option `randomize=`: ranges by the names of variable parameters, "stiffness", "damping" or "push".
 
         Raises:
-            RobotError: The robot has no such parameter, or a range has numbers that it cannot have.
-            ArgumentError: A range is no range.
+            RobotError: The robot has no such parameter, or a range contains invalid values.
+            ArgumentError: A range is not a range.
         """
         own = {name: value for name, value in ranges.items() if name not in (STIFFNESS_GAIN, DAMPING_GAIN, PUSH)}
         varied = robot.with_variable(*own)
@@ -92,11 +93,11 @@ class Randomization:
 
     @property
     def size(self) -> int:
-        """Return how many numbers of an episode `values` takes."""
+        """Number of random numbers that `values` needs for an episode."""
         return len(self.low) + len(self.gains)
 
     def values(self, draws: Array) -> tuple[dict[str, Array], Array, Array]:
-        """Return parameters by input and factors of stiffness and damping, from numbers (batch, size) from 0 to 1."""
+        """Return parameters by input, and factors of stiffness and damping, from numbers (batch, size) from 0 to 1."""
         count = len(self.low)
         entries = self.low + draws[:, :count] * (self.high - self.low)
         factors = [low + draws[:, count + k] * (high - low) for k, (low, high) in enumerate(self.gains)]

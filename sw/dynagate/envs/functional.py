@@ -29,46 +29,49 @@ if TYPE_CHECKING:
 
 
 class EnvState(NamedTuple):
-    """A robot in an episode, (*leading, ...) each.
-
-    q: configuration. qd: velocity. last_action: action before. drawn: gains, parameters and inputs of the episode by
-    name. key: of the episodes to come. count: actions so far.
-    """
+    """State of robots during episodes, with leading axes in each field."""
 
     q: Any
+    """Configuration (nq,)."""
     qd: Any
+    """Velocity (nv,)."""
     last_action: Any
+    """The previous action (joints,)."""
     drawn: dict[str, Any]
+    """Gains, parameters and inputs of the episode, by name."""
     key: Any
+    """Random key for later episodes."""
     count: Any
+    """Number of actions so far."""
 
 
 class EnvStep(NamedTuple):
-    """Results of an action.
-
-    state: after the action, or the begin of a new episode. observation, reward: of the action. done: whether its
-    episode has ended. diverged: whether its state was not finite. converged: whether contact forces were found in each
-    step of the simulation.
-    """
+    """Results of an action."""
 
     state: EnvState
+    """State after the action, or the start of a new episode."""
     observation: Any
+    """Observation after the action."""
     reward: Any
+    """Reward of the action."""
     done: Any
+    """Whether the episode has ended."""
     diverged: Any
+    """Whether the state was not finite."""
     converged: Any
+    """Whether contact forces were found in every step of the simulation."""
 
 
 @explained
 class FunctionalEnv:
     """A task as functions for JAX.
 
-    Gradients through contact need float64: `jax.config.update("jax_enable_x64", True)`. Draws differ from those of the
-    Gymnasium environments; the simulation is the same.
+    Gradients through contact need float64: `jax.config.update("jax_enable_x64", True)`. Random draws differ from those
+    of the Gymnasium environments; the simulation is the same.
 
     Args:
-        task: What `legged_task` or `reach_task` returns.
-        dtype: "float32" or "float64"; JAX's default unless given.
+        task: A task from `legged_task` or `reach_task`.
+        dtype: "float32" or "float64"; JAX's default if None.
 
     Example:
         >>> env = FunctionalEnv(reach_task("two_joint_arm"))
@@ -91,7 +94,7 @@ class FunctionalEnv:
         self._pull = None if task.law is None else _operator(task, feedback_graph(task.robot, task.law))
 
     def reset(self, key: Array) -> tuple[EnvState, Array]:
-        """Begin an episode, and return the state and the observation. key: of random numbers, one."""
+        """Begin an episode with a random key, and return the state and the observation."""
         key, own = jax.random.split(key)
         draws = jax.random.uniform(own, (1, draws_of(self.task)), self._dtype)
         begun = {name: jnp.asarray(value, self._dtype)[0] for name, value in start(self.task, draws).items()}
@@ -103,7 +106,7 @@ class FunctionalEnv:
         return state, seen["observation"]
 
     def step(self, state: EnvState, action: Array) -> EnvStep:
-        """Do an action (joints,), from -1 to 1. An episode that has ended begins anew in the state."""
+        """Apply an action (joints,), from -1 to 1. If the episode has ended, the state is the start of a new one."""
         task, drawn = self.task, state.drawn
         acted = _called(self._act, {"action": action})
         parameters = {name: drawn[name] for name in task.random.shapes}
@@ -131,7 +134,7 @@ class FunctionalEnv:
         return EnvStep(after, jnp.nan_to_num(seen["observation"]), reward, done, diverged, converged)
 
     def observe(self, state: EnvState) -> Array:
-        """Return the observation of a state that an episode begins with."""
+        """Return the observation of a state at the start of an episode."""
         values = {"q_next": state.q, "qd_next": state.qd, "action": state.last_action, "last_action": state.last_action}
         return _called(self._see, {**values, **state.drawn})["observation"]
 
@@ -145,7 +148,7 @@ def _operator(task: Task, graph: Graph) -> Operator:
 
 
 def _called(operator: Operator, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the results of a graph by name; inputs that are missing are 0."""
+    """Return the results of a graph by name. Missing inputs are 0."""
     dtype = jnp.asarray(next(iter(values.values()))).dtype
     inputs = {
         port.name: jnp.asarray(values.get(port.name, jnp.zeros(port.shape)), dtype) for port in operator.graph.inputs

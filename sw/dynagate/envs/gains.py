@@ -1,4 +1,4 @@
-"""Check that gains of positions are stable at a time step, by the eigenvalues of a step near a configuration."""
+"""Check that position gains are stable at a time step, by the eigenvalues of a step near a configuration."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dynagate.dynamics.tree import tree_of
 from dynagate.robot import Robot
 
 MARGIN = 1e-6
-"""Rounding of the size of an eigenvalue above 1: joints without gains have eigenvalues of 1."""
+"""Tolerance on the size of an eigenvalue above 1, for rounding. Joints without gains have eigenvalues of 1."""
 
 HALVINGS = 40
-"""Iterations of the search for the largest stable step."""
+"""Number of bisection steps in the search for the largest stable time step."""
 
 
 def check_gains(robot: Robot, q: Array, stiffness: Array, damping: Array, dt: float) -> None:
@@ -47,7 +47,7 @@ def check_gains(robot: Robot, q: Array, stiffness: Array, damping: Array, dt: fl
 
 
 def _radius(pull: Array, brake: Array, dt: float) -> float:
-    """Return the largest eigenvalue's size of a semi-implicit step of q̈ = -pull q - brake q̇."""
+    """Return the spectral radius of a semi-implicit step of q̈ = -pull q - brake q̇."""
     n = len(pull)
     slower, back = np.eye(n) - dt * brake, -dt * pull
     step = np.block([[np.eye(n) + dt * back, dt * slower], [back, slower]])

@@ -1,4 +1,4 @@
-"""A robot with feet on the ground that is to move at a commanded velocity."""
+"""A legged robot that should move at a commanded velocity."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OBSERVATIONS: dict[str, Function] = {
     "action": lambda moment: moment.action,
     "command": lambda moment: moment["command"],
 }
-"""Observations unless others are passed."""
+"""Default observations."""
 
 LEVEL = Plane()
 """The ground at height 0."""
@@ -45,20 +45,23 @@ HIGHEST, LANDED = 100.0, 1e-9
 """m: how far above and below a foot boxes and spheres are searched, and the gap at which it touches them."""
 
 NEAR = 0.25
-"""Squared error of a velocity, m²/s² or rad²/s², at which a reward for it falls to 0.37."""
+"""Squared velocity error, m²/s² or rad²/s², at which the reward for a velocity falls to 0.37."""
 
 
 def _tracks(moment: Moment) -> Scalar:
+    """Return the reward for tracking the commanded horizontal velocity."""
     away = moment.base_velocity[:2] - moment["command"][:2]
     return exp((away @ away) * (-1.0 / NEAR))
 
 
 def _turns(moment: Moment) -> Scalar:
+    """Return the reward for tracking the commanded yaw rate."""
     away = moment.base_spin[2] - moment["command"][2]
     return exp(away * away * (-1.0 / NEAR)) * 0.5
 
 
 def _changes(moment: Moment) -> Scalar:
+    """Return the penalty for changing the action."""
     change = moment.action - moment.last_action
     return (change @ change) * -0.01
 
@@ -71,7 +74,7 @@ REWARDS: dict[str, Function] = {
     "effort": lambda moment: (moment.tau @ moment.tau) * -1e-5,
     "changes": _changes,
 }
-"""Rewards unless others are passed."""
+"""Default rewards."""
 
 
 @explained
@@ -141,7 +144,7 @@ def legged_task(
 
 
 def _points(robot: Robot, feet: Sequence[str | Point] | None) -> list[Point]:
-    """Return the points that touch the ground. Raise ArgumentError without feet."""
+    """Return the points that touch the ground. Raise ArgumentError if there is no such point."""
     leaves = [link.name for i, link in enumerate(robot.links) if i not in robot.parents]
     known = [frame.name for frame in robot.frames if frame.link >= 0] or leaves
     if not feet or isinstance(feet, str):
@@ -169,6 +172,7 @@ def _points(robot: Robot, feet: Sequence[str | Point] | None) -> list[Point]:
 def _stance(
     robot: Robot, stance: Mapping[str, float] | npt.ArrayLike | None, points: Sequence[Point], ground: Sequence[Ground]
 ) -> Array:
+    """Return the stance (nq,), with the lowest foot on the ground unless a configuration is passed."""
     if stance is not None and not isinstance(stance, Mapping):
         return numbers("stance=", stance, (robot.nq,))
     chosen = dict(stance or {})
@@ -219,7 +223,7 @@ def _places(robot: Robot, q: Array) -> list[tuple[Array, Array]]:
 
 
 def _height(place: Array, ground: Sequence[Ground]) -> Scalar:
-    """Return the distance of a place (3,) from the nearest surface, m."""
+    """Return the height of the first link's origin, m."""
     gaps = [surface.gap(place)[0] for surface in ground]
     least = gaps[0]
     for gap in gaps[1:]:

@@ -1,4 +1,4 @@
-"""The moment after an action, over any scalar: what observations, rewards and ends of episodes are functions of."""
+"""The moment after an action, over any scalar: the argument of observations, rewards and end conditions."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Moment(Knot):
 
     @cached_property
     def joints(self) -> Array:
-        """Positions of the joints of one degree of freedom, relative to the stance, rad or m."""
+        """Positions of the joints with one degree of freedom, relative to the stance, rad or m."""
         places = [iq.start for joint, iq, _ in self.robot.moving() if joint.nv == 1]
         return self.q[places] - self.stance[places]
 
     @cached_property
     def rates(self) -> Array:
-        """Velocities of the joints of one degree of freedom, rad/s or m/s."""
+        """Velocities of the joints with one degree of freedom, rad/s or m/s."""
         return self.qd[[iv.start for joint, _, iv in self.robot.moving() if joint.nv == 1]]
 
     @cached_property
@@ -80,5 +80,5 @@ class Moment(Knot):
 
 
 def flat(value: object) -> Array:
-    """Return what a function of a moment returned as one axis of scalars."""
+    """Return the value of a function of a moment as a vector of scalars."""
     return np.asarray(value, dtype=object).reshape(-1)

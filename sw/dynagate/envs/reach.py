@@ -1,4 +1,4 @@
-"""An arm that is to bring a frame to a place that each episode draws."""
+"""An arm that should bring a frame to a goal, which is drawn for each episode."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.robot.checked import RobotOrName, robot_of
 
 STARTS = 256
-"""Configurations that the box of goals is found from."""
+"""Number of random configurations from which the box of goals is computed."""
 
 CLOSE = 0.02
 """Squared distance to the goal, m², at which the reward for it falls to 0.37."""

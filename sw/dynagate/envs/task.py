@@ -1,7 +1,8 @@
-"""A task of a robot: its simulation, observations, rewards and ends of episodes as one loop over graphs.
+"""A robot's task: simulation, observations, rewards and end conditions as one loop over graphs.
 
-An action is a loop of one iteration: a graph that makes targets or torques of the action, a loop over the steps of
-the simulation, and a graph of observation, rewards and ends. So one call in C does an action of all robots.
+An action is a loop with one iteration: a graph that converts the action to targets or torques, a loop over the steps of
+the simulation, and a graph for observation, rewards and end conditions. One call in C therefore applies an action to
+all robots.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Function = Callable[[Moment], Any]
 ACTIONS = "pd_targets", "torques"
 
 OWN = ("q", "qd", "tau", "action", "last_action", "loads", TARGET, STIFFNESS, BRAKE, "feedforward")
-"""Inputs of every task, which own inputs cannot be called."""
+"""Inputs of every task; additional inputs cannot have these names."""
 
 
 @dataclass(frozen=True)
@@ -119,23 +120,23 @@ class Task:
 
     @cached_property
     def joints(self) -> list[str]:
-        """The joints that actions move, by name."""
+        """Names of the joints that actions move."""
         return JointPD.joints_of(self.robot)
 
     @cached_property
     def places(self) -> tuple[list[int], list[int]]:
-        """Places of those joints in q and qd."""
+        """Indices of those joints in q and qd."""
         own = [(iq.start, iv.start) for joint, iq, iv in self.robot.moving() if joint.nv == 1]
         return [q for q, _ in own], [v for _, v in own]
 
     @cached_property
     def effort(self) -> Array:
-        """Largest torques (joints,) by the robot's file, N m or N; infinite where it has none."""
+        """Torque limits (joints,) of the robot's file, N m or N; infinite if the file has none."""
         return np.asarray(self.robot.effort)[self.places[1]]
 
     @property
     def episode(self) -> int:
-        """Actions of an episode."""
+        """Number of actions in an episode."""
         return max(1, round(self.seconds / (self.dt * self.decimation)))
 
     @cached_property
@@ -154,7 +155,7 @@ class Task:
 
     @cached_property
     def law(self) -> JointPD | None:
-        """Feedback of the steps; None for torques."""
+        """Feedback law of the simulation's steps; None for torques."""
         if self.actions == "torques":
             return None
         largest = np.full(self.robot.nv, np.inf)
@@ -163,7 +164,7 @@ class Task:
 
     @cached_property
     def motion(self) -> Motion:
-        """Steps of the simulation without feedback."""
+        """The simulation without feedback."""
         options, robot = StepOptions(self.dt), self.random.robot
         if self.contact is not None:
             return ContactIntegrator(self.contact).motion(robot, options)
@@ -171,7 +172,7 @@ class Task:
 
     @cached_property
     def acting(self) -> Graph:
-        """Record an action (joints,) to the targets, or to the torques (nv,)."""
+        """The graph from an action (joints,) to targets, or to torques (nv,)."""
         recording, n = Recording("acting", self.robot.name), len(self.joints)
         action = _clipped(recording.input("action", (n,)))
         torques = zeros(self.robot.nv)
@@ -183,7 +184,9 @@ class Task:
 
     @cached_property
     def seeing(self) -> Graph:
-        """Record the state after an action to observation, reward, the terms of the reward, and the ends (ends,)."""
+        """The graph from the state after an action to observation, reward, terms of the reward, and end conditions
+        (ends,).
+        """
         robot, n = self.robot, len(self.joints)
         recording, sizes = Recording("seeing", robot.name), typical_sizes(tree_of(robot))
         units = tuple((part.start, part.stop) for part in robot.quaternions())
@@ -209,7 +212,7 @@ class Task:
 
     @cached_property
     def observation_parts(self) -> dict[str, slice]:
-        """The entries of an observation, by the names of the functions."""
+        """The slice of an observation for each function, by name."""
         assert self.seeing
         sizes: dict[str, int] = self._parts  # type: ignore[attr-defined]
         ends = np.cumsum(list(sizes.values())).tolist()
@@ -217,7 +220,7 @@ class Task:
 
     @cached_property
     def loop(self) -> Loop:
-        """The loop of one iteration that does an action."""
+        """The loop with one iteration that applies an action."""
         own = self.motion.loop
         steps = own.steps if self.law is None else (feedback_graph(self.random.robot, self.law), *own.steps)
         last = ["q_next", "qd_next", *(("swept", "failed_next") if self.contact else ())]
@@ -231,11 +234,13 @@ class Task:
 
 
 def _clipped(action: Array) -> Array:
+    """Return an action with entries limited to -1 to 1."""
     low = [select(a + 1.0, a, -1.0) for a in action]
     return array([select(a - 1.0, 1.0, a) for a in low])
 
 
 def _check_terms(what: str, terms: Mapping[str, Function]) -> None:
+    """Raise an error if terms are not a mapping of functions."""
     if not isinstance(terms, Mapping):
         raise ArgumentTypeError(f"{what}={shown(terms)}; expected functions of a moment by name")
     for name, term in terms.items():
@@ -246,7 +251,7 @@ def _check_terms(what: str, terms: Mapping[str, Function]) -> None:
 
 
 def _single(what: str, name: str, value: Any) -> Any:
-    """Return the number that a term is. Raise ArgumentError if it has several."""
+    """Return the only number of a term. Raise ArgumentError if it has several."""
     own = flat(value)
     if own.size != 1:
         raise ArgumentError(f"{what} has '{name}' with {own.size} numbers; expected one number")

@@ -1,4 +1,4 @@
-"""Tasks as Gymnasium environments: a vector of robots whose actions are one call in C, and a single robot."""
+"""Tasks as Gymnasium environments: a vector of robots that share one call in C, and a single robot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST = 1 << 22
 """Largest number of environments."""
 
 BOUND = 1e6
-"""Largest size of an entry of an observation in float32; larger ones are cut to it. Gymnasium wants finite spaces."""
+"""Largest magnitude of an observation's entry, because Gymnasium needs finite spaces; larger entries are clipped."""
 
 
 def _spaces(task: Task) -> tuple[Any, Any]:
@@ -34,16 +34,17 @@ def _spaces(task: Task) -> tuple[Any, Any]:
 
 
 def _bounded(observation: Array) -> Array:
+    """Return observations as float32, clipped to BOUND."""
     return np.clip(observation, -BOUND, BOUND).astype(np.float32)
 
 
 class RobotVectorEnv(VectorEnv[Any, Any, Any]):
     """Many robots with one task.
 
-    Episodes that end begin anew in the same step. `info["final_obs"]` then has the last observations with the mask
+    Episodes that end restart in the same step. `info["final_obs"]` then holds the last observations, with the mask
     `info["_final_obs"]`. `info["diverged"]` marks robots whose state was not finite: they are reset with a reward of 0
-    and their last finite observation, and the others go on. `info["converged"]` marks robots whose contact forces were
-    found in each step.
+    and their last finite observation, and the other robots continue. `info["converged"]` marks robots whose contact
+    forces were found in every step.
     """
 
     metadata = {"render_modes": ["rgb_array"], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  Gymnasium's
@@ -75,7 +76,7 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
         return _bounded(self.batch.reset(seed)), {}
 
     def step(self, actions: npt.ArrayLike) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """Do an action (num_envs, joints), from -1 to 1, in all environments."""
+        """Apply an action (num_envs, joints), from -1 to 1, in all environments."""
         done = self.batch.step(actions)
         info: dict[str, Any] = {"diverged": done.diverged, "converged": done.converged}
         ended = done.terminated | done.truncated
@@ -98,7 +99,7 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
 
 
 class SingleEnv(gymnasium.Env[Any, Any]):
-    """One robot of a vector of one, as a Gymnasium `Env`, such as `SingleEnv(LeggedEnv("hyq", feet))`."""
+    """One robot as a Gymnasium `Env`, from a vector with one robot: `SingleEnv(LeggedEnv("hyq", feet))`."""
 
     metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012  Gymnasium's
 
@@ -115,7 +116,7 @@ class SingleEnv(gymnasium.Env[Any, Any]):
         return seen[0], {}
 
     def step(self, action: npt.ArrayLike) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Do an action (joints,), from -1 to 1."""
+        """Apply an action (joints,), from -1 to 1."""
         seen, reward, terminated, truncated, info = self.env.step(np.asarray(action)[None])
         last = info["final_obs"][0] if "final_obs" in info else seen[0]
         own = {name: bool(info[name][0]) for name in ("diverged", "converged")}
