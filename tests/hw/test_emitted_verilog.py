@@ -221,6 +221,7 @@ def wrapped_compiler(folder: Path, command: str, monkeypatch: pytest.MonkeyPatch
     return calls
 
 
+@pytest.mark.long
 def test_models_are_compiled_and_linked_by_the_chosen_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = wrapped_compiler(tmp_path, "g++", monkeypatch)
     assert verilate.nested_shifts_are_right()

@@ -234,7 +234,14 @@ def passes_of(family: str) -> list[str]:
     return [text.format(top="top") for text in FAMILIES[family].synthesis]
 
 
-@pytest.mark.parametrize("family", [family for family in MODELS if family != "ecp5"])
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=[pytest.mark.long] if family == "xc7" else [])
+        for family in MODELS
+        if family != "ecp5"
+    ],
+)
 def test_a_registered_product_and_its_operand_are_proved(family: str, tmp_path: Path) -> None:
     """Of 5 bits, from any state of the registers, with the models of the cells. ECP5's blocks are not inferred, and
     test_ecp5.py simulates them."""
