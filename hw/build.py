@@ -25,7 +25,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.files import FORMATS, FormatsFile, described
 from dynagate.fixedpoint.models.files import text_of as text_of_formats
 from dynagate.fixedpoint.proof.certificate import certified
-from dynagate.fixedpoint.proof.error_bounds import beside
+from dynagate.fixedpoint.proof.error_bounds import proved_and_sampled
 from dynagate.fixedpoint.wordlength.goal import Goal
 from dynagate.fixedpoint.wordlength.optimize import optimize
 from dynagate.fixedpoint.wordlength.sampled_errors import SampledErrors, sampled_errors
@@ -263,7 +263,7 @@ def build_request(
     planned = planner(formatted) if planner else plan(formatted, request.ii, request.stages)
     if request.budget is not None:
         request.budget.check(planned)
-    design = describe(robot, region, planned, chosen, options, axi)
+    design = design_record(robot, region, planned, chosen, options, axi)
     check_streams(design)
     what = untrusted.shortened(graph.name).replace(",", "+")
     name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
@@ -293,7 +293,7 @@ def _formatted(
         chosen = ChosenFormats(policy.word, policy=asdict(policy))
     if policy.ranges == PROVED:
         progress("proving ranges and errors")
-        chosen = replace(chosen, proved=beside(formatted, region, policy, numbers).as_dict())
+        chosen = replace(chosen, proved=proved_and_sampled(formatted, region, policy, numbers).as_dict())
     return formatted, chosen
 
 
@@ -315,10 +315,10 @@ def _contents(result: Design[Pipeline], formats: str, errors: SampledErrors | No
     progress("vectors and benches")
     bench = bench_files(result.design, top.late, vectors(result))
     kept = {**verilog, LIST: list_text(verilog), **bench, FORMATS: formats}
-    return Contents(kept, datasheet(result, top.late, errors), _alone(result, verilog))
+    return Contents(kept, datasheet(result, top.late, errors), _synthesis_scripts(result, verilog))
 
 
-def _alone(result: Design[Pipeline], verilog: Mapping[str, str]) -> dict[str, str]:
+def _synthesis_scripts(result: Design[Pipeline], verilog: Mapping[str, str]) -> dict[str, str]:
     """Return the scripts that synthesize the outermost module out of context, by file name."""
     design, board = result.design, boards.load(ALONE_ON)
     top = SHELL_TOP if design.axi is not None else RING_TOP if design.body.ring is not None else TOP
@@ -358,7 +358,7 @@ def shell_of(result: Design[Pipeline], datapath: Datapath) -> Shell:
     return Shell(datapath, streams, parameters, None if ring is None else dict(ring.carry))
 
 
-def describe(
+def design_record(
     robot: Robot,
     region: Region,
     planned: Plan,

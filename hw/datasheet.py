@@ -31,11 +31,11 @@ class Datasheet:
 
     def text(self) -> str:
         """Return the Markdown."""
-        parts = [f"# {self.title}", table(("", ""), self.rows), *self.sections]
+        parts = [f"# {self.title}", markdown_table(("", ""), self.rows), *self.sections]
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def table(header: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> str:
+def markdown_table(header: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> str:
     """Return a Markdown table."""
     lines = [header, ("---",) * len(header), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
@@ -78,7 +78,7 @@ def register_table(registers: Mapping[str, Register]) -> str:
         (f"0x{register.address:02X}", f"`{name}`", register.access, register.meaning + _bits(register.bits))
         for name, register in registers.items()
     ]
-    return table(("address", "register", "access", "meaning"), rows)
+    return markdown_table(("address", "register", "access", "meaning"), rows)
 
 
 def _bits(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ Pauses = Callable[[], Iterator[bool]]
 """Function that yields True in each cycle in which one side of a handshake pauses."""
 
 
-def vectors() -> dict[str, Any]:
+def read_vectors() -> dict[str, Any]:
     """Return the arrays of the vectors file, by name."""
     with np.load(os.environ["DYNAGATE_VECTORS"]) as file:
         return {key: file[key] for key in file.files}

@@ -9,7 +9,7 @@ from typing import Any
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
-from dynagate.sim.bench import vectors
+from dynagate.sim.bench import read_vectors
 
 PERIOD_NS = 10
 """Period of the clock in ns."""
@@ -56,7 +56,7 @@ class Feed:
 
 @cocotb.test(timeout_time=500, timeout_unit="ms")
 async def equals_its_model(dut: Any) -> None:
-    data = vectors()
+    data = read_vectors()
     feeds = [Feed(dut, key.removeprefix("latency "), data) for key in data if key.startswith("latency ")]
     await start(dut)
     for number in range(max(feed.count + feed.latency for feed in feeds)):

@@ -143,7 +143,7 @@ def run_bench(program: Path | Icarus, module: str, data: Mapping[str, Any], *, o
     Args:
         program: Program that Verilator compiled, or files for Icarus Verilog.
         module: Python module with the tests.
-        data: Arrays that the module reads with `bench.vectors`.
+        data: Arrays that the module reads with `bench.read_vectors`.
         only: Regular expression for the names of tests.
 
     Raises:

@@ -147,7 +147,7 @@ def tolerance_of(stop: Until, residual: Format) -> int:
     return min(math.floor(math.ldexp(stop.tolerance, residual.frac)), residual.highest)
 
 
-def read(graph: Graph) -> set[int]:
+def read_inputs(graph: Graph) -> set[int]:
     """Return the inputs of a graph that an operation or an output reads."""
     used = {a for node in graph.nodes for a in node.args} | set(graph.output_nodes)
     return used & set(graph.input_nodes)
@@ -226,7 +226,7 @@ class _Run:
 
     def graph(self, step: FormattedGraph, values: Values, rows: npt.NDArray[np.int64]) -> Values:
         """Return the outputs of a graph."""
-        needed, integers = read(step.graph), {}
+        needed, integers = read_inputs(step.graph), {}
         for port in step.graph.inputs:
             for i, fixed in zip(port.nodes, values[port.name], strict=True):
                 integers[i] = self.rounded(fixed, step.formats[i], rows).value if i in needed else fixed.value

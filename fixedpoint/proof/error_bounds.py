@@ -68,7 +68,7 @@ class CheckedBounds:
         return cls(blocks, content["states"], content["seed"], content["bits_beyond"], content["most_bits_beyond"])
 
 
-def beside(
+def proved_and_sampled(
     formatted: FormattedGraph, region: Region, policy: Policy, numbers: Mapping[str, str] | None = None
 ) -> CheckedBounds:
     """Prove the ranges and errors of formats, and compare them with fresh sampled states.

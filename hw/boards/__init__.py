@@ -287,13 +287,13 @@ def load(name: str) -> Board:
         BoardError: There is no such board, or its file has errors.
     """
     if is_path(name):
-        return read(Path(name))
+        return read_board(Path(name))
     if name not in names():
         raise BoardError(f"no board '{name}'{nearest(name, names())}; expected one of {', '.join(names())}")
-    return read(_FOLDER / f"{name}.toml")
+    return read_board(_FOLDER / f"{name}.toml")
 
 
-def read(path: Path) -> Board:
+def read_board(path: Path) -> Board:
     """Return the board that a file describes, named after the file.
 
     Raises:

@@ -66,9 +66,9 @@ class Pipeline(Hardware):
     @classmethod
     def subject(cls, record: DesignRecord[DatapathBody], module: str, late: Sequence[int]) -> Subject:
         """Return what a bench of a module streams, and in how many cycles."""
-        from dynagate.hw.vectors.subject import of_datapath
+        from dynagate.hw.vectors.subject import datapath_subject
 
-        return of_datapath(record, module, late)
+        return datapath_subject(record, module, late)
 
     @classmethod
     def rebuild(cls, record: DesignRecord[DatapathBody], folder: Path, progress: Progress) -> Pipeline:

@@ -19,10 +19,10 @@ from dynagate.hw.datasheet import (
     Datasheet,
     Row,
     certificate_rows,
+    markdown_table,
     proved_rows,
     register_table,
     sampled_error_rows,
-    table,
 )
 from dynagate.hw.plan.timeline import pass_lines
 from dynagate.hw.units.table import HARDWARE, Own
@@ -121,14 +121,14 @@ def _interfaces(built: BuiltDatapath) -> str:
             formats = sorted({built.formatted.formats[i] for i in port.nodes})
             span = str(formats[0]) if len(formats) == 1 else f"{formats[0]} to {formats[-1]}"
             rows.append((side, f"`{port.name}`", " × ".join(map(str, port.shape)), len(set(port.nodes)), span))
-    text = "## Interfaces\n\n" + table(("", "port", "shape", "different numbers", "formats"), rows)
+    text = "## Interfaces\n\n" + markdown_table(("", "port", "shape", "different numbers", "formats"), rows)
     axi = built.design.axi
     if built.design.functions:
         each = [
             (f"`{f.name}`", f.code, ", ".join(own for own, _ in f.inputs), f.latency, len(f.fields))
             for f in built.design.body.functions
         ]
-        text += "\n\n" + table(("function", "code", "inputs", "delivered in cycle", "words of a result"), each)
+        text += "\n\n" + markdown_table(("function", "code", "inputs", "delivered in cycle", "words of a result"), each)
     if axi is None:
         return text
     text += (
@@ -193,7 +193,7 @@ def _units(built: BuiltDatapath) -> str:
         rows.append((f"`{name}`", limits[name], unit.latency, used[name], f"{share:.0%}", dsp))
     adders = sum(isinstance(HARDWARE[node.op], Own) for node in built.graph.nodes)
     rows.append(("adders, each its own", adders, 1, adders, f"{1 / plan.ii:.0%}", 0))
-    text = "## Units\n\n" + table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
+    text = "## Units\n\n" + markdown_table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
     tables = Counter(built.design.body.lookup_tables_estimated)
     parts = ", ".join(f"{name} {count}" for name, count in tables.most_common())
     muxes = f"{plan.binding.mux_inputs} multiplexer inputs"
@@ -222,7 +222,7 @@ def _accuracy(built: BuiltDatapath, errors: SampledErrors | None) -> str:
     axi = built.design.axi
     number = None if axi is None else number_of(axi.word)
     rounding = "" if number is None else f" Results are rounded to {number}, as the streams carry them."
-    return f"## Accuracy\n\n{statement.text()}{rounding}\n\n" + table(header, rows)
+    return f"## Accuracy\n\n{statement.text()}{rounding}\n\n" + markdown_table(header, rows)
 
 
 def _sampled(errors: SampledErrors) -> str:
@@ -232,7 +232,7 @@ def _sampled(errors: SampledErrors) -> str:
         f"## Accuracy\n\nLargest errors of the integers against float64 in {STATES} states of each kind, without those "
         "that overflow. Errors are absolute, of the worst entry, with their share of the largest value of that kind in "
         "parentheses. A design with an accuracy goal (`--error`) states errors with a confidence instead.\n\n"
-    ) + table(header, sampled_error_rows(errors))
+    ) + markdown_table(header, sampled_error_rows(errors))
 
 
 def _proved(built: BuiltDatapath) -> str:
@@ -255,5 +255,5 @@ def _proved(built: BuiltDatapath) -> str:
         "## Proved\n\nNo state of the region overflows, and no error or magnitude is above the proved one. Errors are "
         "absolute, of the worst entry, against real arithmetic. Measured ones are the largest of "
         f"{content.states} states of all kinds (seed {content.seed}), which chose nothing. Ranges are {content.text()}."
-        "\n\n" + table(header, rows)
+        "\n\n" + markdown_table(header, rows)
     )

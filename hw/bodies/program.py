@@ -21,7 +21,7 @@ from dynagate.fixedpoint.assign import PROVED, Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.models.files import FORMATS, FormatsFile, described, text_of
 from dynagate.fixedpoint.models.loops import FormattedLoop
-from dynagate.fixedpoint.proof.error_bounds import beside
+from dynagate.fixedpoint.proof.error_bounds import proved_and_sampled
 from dynagate.fixedpoint.wordlength.confidence import state
 from dynagate.fixedpoint.wordlength.goal import Goal
 from dynagate.fixedpoint.wordlength.sampled_errors import SampledErrors, sampled_errors
@@ -39,14 +39,14 @@ from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.compiler.solver import formatted_solver
-from dynagate.hw.processor.compiler.spans import spans
+from dynagate.hw.processor.compiler.spans import latency_spans
 from dynagate.hw.processor.compiler.stream_layout import streams_of
 from dynagate.hw.processor.compiler.words import messages
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.packets import Words
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.policy import file_policy, request_policy
-from dynagate.hw.processor.streams import TOP, Cores, core_verilog, in_its_shell
+from dynagate.hw.processor.streams import TOP, Cores, core_verilog, with_bench_streams
 from dynagate.hw.record import record_of
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.vectors import bench_files
@@ -93,7 +93,7 @@ def build_program(
         if policy.ranges == PROVED:
             progress("proving ranges and errors")
             (formatted,) = compiled.schedule.instructions.formatted.graphs()
-            chosen = replace(chosen, proved=beside(formatted, region, policy).as_dict())
+            chosen = replace(chosen, proved=proved_and_sampled(formatted, region, policy).as_dict())
     else:
         compiled, chosen = _accurate(request, request.goal, spec, region, policy, progress)
     scheduled, certificate = compiled.schedule, compiled.certificate
@@ -369,7 +369,7 @@ def _described(
 def _shell(scheduled: ProgramSchedule, cores: Cores) -> ProgramShell:
     """Return the description of the shell that the bench simulates."""
     axi = cores.axi
-    return ProgramShell(axi.width, axi.last, cores.cores, spans(scheduled, axi.lanes))
+    return ProgramShell(axi.width, axi.last, cores.cores, latency_spans(scheduled, axi.lanes))
 
 
 def _bench_files(design: DesignRecord[ProgramBody], words: Words, bench: _Bench, progress: Progress) -> dict[str, str]:
@@ -380,5 +380,5 @@ def _bench_files(design: DesignRecord[ProgramBody], words: Words, bench: _Bench,
     }
     progress("vectors and benches")
     none_late = [0] * max(len(design.functions), 1)
-    files = bench_files(in_its_shell(design), none_late, {TOP: bench.drawn(design, words)})
+    files = bench_files(with_bench_streams(design), none_late, {TOP: bench.drawn(design, words)})
     return {**verilog, LIST: list_text(verilog), **files}

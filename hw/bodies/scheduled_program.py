@@ -27,7 +27,7 @@ from dynagate.hw.processor.compiler.stream_layout import streams_of
 from dynagate.hw.processor.compiler.words import messages
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import Core
-from dynagate.hw.processor.streams import in_its_shell
+from dynagate.hw.processor.streams import with_bench_streams
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.latencies import dsp_blocks
 
@@ -90,14 +90,14 @@ class ScheduledProgram(Hardware):
     @classmethod
     def in_bench(cls, record: DesignRecord[ProgramBody]) -> DesignRecord[ProgramBody]:
         """Return the record with the streams of the shell that the bench simulates."""
-        return in_its_shell(record)
+        return with_bench_streams(record)
 
     @classmethod
     def subject(cls, record: DesignRecord[ProgramBody], module: str, late: Sequence[int]) -> Subject:
         """Return what the bench streams, and in how many cycles."""
-        from dynagate.hw.vectors.subject import of_cores
+        from dynagate.hw.vectors.subject import cores_subject
 
-        return of_cores(record, module, late)
+        return cores_subject(record, module, late)
 
     @classmethod
     def rebuild(cls, record: DesignRecord[ProgramBody], folder: Path, progress: Progress) -> ScheduledProgram:

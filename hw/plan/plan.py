@@ -29,7 +29,7 @@ from dynagate.hw.plan.schedule import (
     registers_held,
 )
 from dynagate.hw.units import add, latencies
-from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, OfCores, Own, Product, Wiring, dsp_blocks
+from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, OfCores, Own, Product, Wiring, unit_dsp_blocks
 
 SPARE = 1.01
 """Multipliers per multiplier that full use would need: a few free slots save registers."""
@@ -80,7 +80,7 @@ class UnitClass:
     @property
     def dsp_blocks(self) -> int:
         """Return the DSP48E2 blocks of one unit."""
-        return dsp_blocks(self.kind, self.key)
+        return unit_dsp_blocks(self.kind, self.key)
 
 
 class Operand(NamedTuple):

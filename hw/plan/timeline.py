@@ -79,7 +79,7 @@ class OperationChain:
         return tuple(dict.fromkeys(link.kind for link in self.links))
 
 
-def spans(plan: Plan) -> list[Span]:
+def pass_spans(plan: Plan) -> list[Span]:
     """Return the passes in the order in which they begin. Passes without operations are left out."""
     graph = plan.formatted.graph
     nodes: dict[str, list[int]] = {}
@@ -155,7 +155,7 @@ def text(robot: str, plan: Plan) -> str:
 
 def pass_lines(plan: Plan) -> str:
     """Return a line per pass: a bar, its first and last cycle, and its number of operations."""
-    rows, length = spans(plan), max(plan.latency, 1)
+    rows, length = pass_spans(plan), max(plan.latency, 1)
     width = max((len(span.name) for span in rows), default=0)
     lines = []
     for span in rows:

@@ -18,10 +18,10 @@ from dynagate.graph import Graph
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
-from dynagate.hw.processor.compiler.batched_samples import side_by_side
+from dynagate.hw.processor.compiler.batched_samples import batched_graph
 from dynagate.hw.processor.compiler.instructions import Instructions, instructions, together
 from dynagate.hw.processor.compiler.loops import loop_instructions
-from dynagate.hw.processor.compiler.motion import motion_of
+from dynagate.hw.processor.compiler.motion import motion_and_formats
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.core_spec import CoreSpec
@@ -76,7 +76,7 @@ def compiled_program(
     formatted: list[Formatted] = []
     if function == ROLLOUT and solves(algorithm):
         if file is None:
-            algorithm, loop = motion_of(robot, algorithm, region, policy)
+            algorithm, loop = motion_and_formats(robot, algorithm, region, policy)
             options = algorithm.as_dict()
         else:
             loop = file.loop(ChipMotion.of(robot, algorithm, file.word(function), options.get(TOLERANCE)).blocks)
@@ -105,7 +105,7 @@ def compiled_program(
 
 def _graph_instructions(formatted: FormattedGraph, shape: Core, samples: int) -> Instructions:
     whole = shape.fused(formatted)
-    return replace(instructions(side_by_side(whole, samples), _carried(whole.graph)), functions=(whole,))
+    return replace(instructions(batched_graph(whole, samples), _carried(whole.graph)), functions=(whole,))
 
 
 def _loop_instructions(formatted: FormattedLoop, shape: Core, samples: int) -> Instructions:

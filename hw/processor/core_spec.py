@@ -19,7 +19,7 @@ from dynagate.fixedpoint.fuse import exponential_formats
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.pipelining import pipelined
-from dynagate.hw.processor.compiler.schedule import check_fits
+from dynagate.hw.processor.compiler.schedule import check_program_fits
 from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.isa.shape import LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
 from dynagate.hw.processor.streams import Cores
@@ -127,7 +127,7 @@ class CoreSpec:
         """
         if self.grows:
             scheduled = replace(scheduled, core=_large_enough(scheduled))
-        check_fits(scheduled)
+        check_program_fits(scheduled)
         return pipelined(scheduled)
 
 

@@ -47,7 +47,7 @@ class Cores:
         check_shell(self.core, self.axi, self.cores)
 
 
-def behind(design: DesignRecord[ProgramBody], width: int, last: str) -> DesignRecord[ProgramBody]:
+def with_streams(design: DesignRecord[ProgramBody], width: int, last: str) -> DesignRecord[ProgramBody]:
     """Return the record of a program with its streams in a shell.
 
     Args:
@@ -62,10 +62,10 @@ def behind(design: DesignRecord[ProgramBody], width: int, last: str) -> DesignRe
     return replace(design, axi=streams)
 
 
-def in_its_shell(design: DesignRecord[ProgramBody]) -> DesignRecord[ProgramBody]:
+def with_bench_streams(design: DesignRecord[ProgramBody]) -> DesignRecord[ProgramBody]:
     """Return the record of a program with the streams of the shell that its bench simulates."""
     assert design.body.shell is not None
-    return behind(design, design.body.shell.width, design.body.shell.last)
+    return with_streams(design, design.body.shell.width, design.body.shell.last)
 
 
 def core_verilog(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True, progress: Progress = quiet) -> Path:

@@ -91,7 +91,7 @@ def area(modules: Mapping[str, Any], liberty: Path, progress: Progress) -> Area:
     """Map gateware to standard cells and return its area.
 
     Args:
-        modules: Gateware by module name, the outermost first (`synth.tops`).
+        modules: Gateware by module name, the outermost first (`synth.design_modules`).
         liberty: File of the cell library.
         progress: Function that receives a line of text before each slow stage.
 

@@ -131,7 +131,7 @@ def blocks_of_product(wide: int, narrow: int, board: Board) -> int:
     return sum(block.blocks(width_a, width_b) for _, width_a, _, width_b, *_ in parts(wide, narrow))
 
 
-def choose(
+def fastest_plan(
     formatted: FormattedGraph,
     board: Board,
     *,

@@ -24,7 +24,7 @@ from dynagate.hw.boards import TOOLS, Board
 from dynagate.hw.boards.scripts import OUT_OF_CONTEXT, OUT_OF_CONTEXT_MEANINGS, ProjectError, out_of_context, rendered
 from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.build import SHELL_TOP, TOP, build_request
-from dynagate.hw.datasheet import register_table, table
+from dynagate.hw.datasheet import markdown_table, register_table
 from dynagate.hw.designs import Design
 from dynagate.hw.plan.plan import Plan
 from dynagate.hw.processor.board import BoardCores
@@ -32,7 +32,7 @@ from dynagate.hw.request import DesignRequest
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.rtl.regmap import REGISTERS, Register, with_processor
 from dynagate.hw.rtl.wrapper import MODULE, wrapper
-from dynagate.hw.targets.board_fit import BoardFit, choose, rate_text
+from dynagate.hw.targets.board_fit import BoardFit, fastest_plan, rate_text
 from dynagate.hw.targets.toolchain import Toolchain
 from dynagate.hw.units.table import HARDWARE, Own
 
@@ -236,7 +236,7 @@ def bitstream_design(
     choices: list[BoardFit] = []
 
     def planner(formatted: FormattedGraph) -> Plan:
-        choices.append(choose(formatted, board, ii=ii, clock_mhz=clock_mhz, stages=request.stages))
+        choices.append(fastest_plan(formatted, board, ii=ii, clock_mhz=clock_mhz, stages=request.stages))
         return choices[-1].plan
 
     asked = replace(request, axi=Axi(board.link.width, board.link.tlast), budget=None)
@@ -354,7 +354,7 @@ def write_core_project(
         with_processor(),
         '"PROGRAM"',
         f"PROGRAM is the folder that `dynagate build ROBOT --board {board.name}` prints.",
-        table(("", ""), rows),
+        markdown_table(("", ""), rows),
         drawing,
     )
     return _written(own, Path(folder) / f"cores-{board.name}-{core.hash[:12]}")
@@ -440,7 +440,7 @@ def choice_table(choice: BoardFit) -> str:
         ("link", f"{rate_text(rates.link)} samples/s, modeled: {board.link.limit.derivation}"),
         ("end to end", f"{rate_text(rates.end_to_end)} samples/s, modeled: the {rates.decided_by} decides"),
     ]
-    return table(("", ""), rows)
+    return markdown_table(("", ""), rows)
 
 
 def _texts(content: _Content, flow: VendorFlow) -> dict[str, str]:

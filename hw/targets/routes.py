@@ -35,7 +35,7 @@ from dynagate.hw.boards import Board, UartBridge, pll
 from dynagate.hw.boards.scripts import rendered
 from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.build import shell_of
-from dynagate.hw.datasheet import table
+from dynagate.hw.datasheet import markdown_table
 from dynagate.hw.designs import Design
 from dynagate.hw.export.netlist import rtlil_text
 from dynagate.hw.export.yosys import YosysError, run_yosys
@@ -295,11 +295,11 @@ def route(
         seconds=dict(flow.seconds),
         note=family.note.format(limit=limit),
     )
-    describe(result, gateware, board)
+    write_board_files(result, gateware, board)
     return result
 
 
-def describe(routed: Routed, gateware: Gateware, board: Board) -> None:
+def write_board_files(routed: Routed, gateware: Gateware, board: Board) -> None:
     """Write the files that a user and the host need next to a bitstream: measurements, design.json and README.md."""
     texts = {BITSTREAM: json.dumps(asdict(routed), indent=1, default=lambda path: path.name) + "\n"}
     if gateware.design is not None:
@@ -319,7 +319,7 @@ def describe(routed: Routed, gateware: Gateware, board: Board) -> None:
         "bitstream": routed.bitstream.name,
         "design": gateware.design,
         "link": f"uart:/dev/ttyUSB0{baud}",
-        "table": table(("", ""), rows),
+        "table": markdown_table(("", ""), rows),
         "note": routed.note,
     }
     texts |= rendered({README: "routed.md"}, context)
@@ -412,7 +412,7 @@ class Flow:
         """Synthesize for a clock, and return the number of cells by type. requested: clock that routes request, in
         MHz.
         """
-        modules = tops(self.board, self.gateware, clock, self.baud)
+        modules = board_modules(self.board, self.gateware, clock, self.baud)
         for name, component in modules.items():
             self._write(f"{name}.il", rtlil_text(component, name, self.family.fabric))
         sources = [f"read_rtlil {self.folder / name}.il" for name in (*modules, *reversed(self._names))]
@@ -481,7 +481,7 @@ def _slowest(report: Any) -> str:
     return f"{steps[0]['from']['cell']} to {steps[-1]['to']['cell']}, {total:.1f} ns, of which {wires:.1f} ns in wires"
 
 
-def tops(board: Board, gateware: Gateware, clock: pll.Clock, baud: int) -> dict[str, Any]:
+def board_modules(board: Board, gateware: Gateware, clock: pll.Clock, baud: int) -> dict[str, Any]:
     """Return the modules around `accelerator` on a board, by name.
 
     Raises:

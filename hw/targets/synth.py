@@ -136,7 +136,7 @@ def passes(family: str, top: str = TOP) -> list[str]:
     return [text.replace(f"-top {TOP}", f"-top {top}") for text in SCRIPTS[family]]
 
 
-def tops(built: Design[Pipeline]) -> dict[str, Any]:
+def design_modules(built: Design[Pipeline]) -> dict[str, Any]:
     """Return the gateware of a design's modules by name, the outermost first."""
     from dynagate.hw.build import RING_TOP, SHELL_TOP, shell_of
     from dynagate.hw.rtl.datapath import Datapath
@@ -177,7 +177,7 @@ def synthesize(built: Design[Pipeline], family: str = "xcup", *, progress: Progr
 
 def synthesize_tops(built: Design[Pipeline], family: str, progress: Progress) -> Synthesis:
     """Synthesize a design again."""
-    return synthesize_modules(tops(built), family, progress)
+    return synthesize_modules(design_modules(built), family, progress)
 
 
 def _read(path: Path) -> Synthesis | None:
@@ -361,7 +361,7 @@ def _is_clocked(cell: Any, port: str) -> bool:
     return False
 
 
-def table(built: Design[Pipeline], results: list[Synthesis]) -> str:
+def netlist_table(built: Design[Pipeline], results: list[Synthesis]) -> str:
     """Return a table of each family's netlist next to the plan."""
     plan = built.hardware.plan
     title = (

@@ -27,7 +27,7 @@ class Ecp5(DspTarget):
         if not slice_multiplexer.suits(ways):
             return super().choose(m, ways, select, name)
         m.submodules[name] = inner = Module()
-        return slice_multiplexer.choose(inner, ways, select)
+        return slice_multiplexer.select_way(inner, ways, select)
 
     def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
         product = Signal(signed(2 * BITS), name=f"product{name}")

@@ -23,7 +23,7 @@ def suits(ways: Sequence[Value]) -> bool:
     return max(len(set(sources)) for sources in _sources(ways)) > FEW
 
 
-def choose(m: Module, ways: Sequence[Value], select: Value) -> Value:
+def select_way(m: Module, ways: Sequence[Value], select: Value) -> Value:
     """Return the way with this number, sign-extended to the longest way.
 
     Args:
@@ -34,7 +34,7 @@ def choose(m: Module, ways: Sequence[Value], select: Value) -> Value:
     length = 1 << len(select)
     padded = [*ways, *[ways[-1]] * (length - len(ways))]
     if length > WAYS:
-        low, high = (choose(m, half, select[:-1]) for half in (padded[: length // 2], padded[length // 2 :]))
+        low, high = (select_way(m, half, select[:-1]) for half in (padded[: length // 2], padded[length // 2 :]))
         return Mux(select[-1], high, low)
     bits: list[Value] = []
     sources = _sources(padded)

@@ -198,7 +198,7 @@ def products_of(kind: str, key: Sequence[Any]) -> Sequence[tuple[int, ...]]:
     return [tuple(key)] if kind == "multiply" else ELEMENTARY[kind].products(*key)
 
 
-def dsp_blocks(kind: str, key: Sequence[Any]) -> int:
+def unit_dsp_blocks(kind: str, key: Sequence[Any]) -> int:
     """Return the DSP48E2 blocks of one unit.
 
     Args:

@@ -13,7 +13,7 @@ import numpy as np
 from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams
 from dynagate.design.words import PER_SAMPLE, WORD
-from dynagate.hw.vectors.wire import Flags, Ints, Sent, StreamModel, kept_bytes, with_keep
+from dynagate.hw.vectors.wire import Flags, Ints, Sent, StreamModel, insert_tkeep, kept_bytes
 
 BROKEN_EVERY = 16
 """One of this many samples is broken."""
@@ -142,7 +142,7 @@ def input_beats(axi: AxiStreams, beats: Words, broken: Broken) -> Words:
     cut = np.flatnonzero(broken.beats < size)
     beats[cut, broken.beats[cut] - 1, -1] = 1
     there = np.arange(size) < broken.beats[:, None]
-    return with_keep(beats, keep)[there]
+    return insert_tkeep(beats, keep)[there]
 
 
 def result_tags(axi: AxiStreams, tags: Ints, beats: Words, broken: Broken) -> Ints:

@@ -51,10 +51,10 @@ class Vectors(NamedTuple):
 
 def drawn_states(built: BuiltDatapath, count: int, seed: int) -> tuple[Arrays, Flags]:
     """Draw states of all kinds in random order, and return which of them lie in the region."""
-    return of_all_kinds(lambda n, own, kind: _drawn(built, n, own, kind), kept_in_limits(built.graph), count, seed)
+    return draw_states(lambda n, own, kind: _drawn(built, n, own, kind), kept_in_limits(built.graph), count, seed)
 
 
-def of_all_kinds(
+def draw_states(
     draw: Callable[[int, int, Kind], Arrays], kept: Collection[str], count: int, seed: int
 ) -> tuple[Arrays, Flags]:
     """Draw states of all kinds in the shares of `SHARES`, and some beyond the limits.
@@ -95,6 +95,6 @@ def kept_in_limits(graph: Graph) -> set[str]:
     return {port.name for port in graph.inputs if port.switches or port.unit_vectors or port.name == CODE.name}
 
 
-def flat(results: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+def result_rows(results: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
     """Return the numbers of results as rows, (samples, numbers)."""
     return np.concatenate([value.reshape(len(value), -1) for value in results.values()], axis=1)

@@ -64,7 +64,7 @@ class Counted(NamedTuple):
     """Whether a sample had missing bytes."""
 
 
-def of_shell(
+def datapath_accesses(
     design: DesignRecord,
     held: Mapping[str, npt.NDArray[np.float32]],
     counted: Counted,
@@ -140,7 +140,9 @@ class Answered(NamedTuple):
     """Number of samples that were cut short."""
 
 
-def of_cores(design: DesignRecord, cores: int, checksum: int, counted: Sequence[Answered]) -> list[RegisterAccess]:
+def processor_accesses(
+    design: DesignRecord, cores: int, checksum: int, counted: Sequence[Answered]
+) -> list[RegisterAccess]:
     """Return the accesses for the shell of a processor's cores.
 
     Args:

@@ -17,15 +17,15 @@ from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.fixedpoint.format import Format, Integers, quantize
 from dynagate.graph.packing import ZERO
-from dynagate.hw.processor.isa.packets import checksum, packets
-from dynagate.hw.processor.streams import in_its_shell
+from dynagate.hw.processor.isa.packets import checksum, packed_messages
+from dynagate.hw.processor.streams import with_bench_streams
 from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 from dynagate.hw.vectors import operations
 from dynagate.hw.vectors.drawn import SEED, Arrays, Flags, Ints, Vectors
 from dynagate.hw.vectors.operations import Answered
 from dynagate.hw.vectors.rounds import ALONE, NONE, ROUNDS
 from dynagate.hw.vectors.subject import Subject, subjects
-from dynagate.hw.vectors.wire import kept_bytes, with_keep
+from dynagate.hw.vectors.wire import insert_tkeep, kept_bytes
 
 FEW = 5_000
 """Largest number of cycles for which samples keep a core busy in the rounds that every simulator runs."""
@@ -122,7 +122,7 @@ def streamed_vectors(
         few: Approximate number of samples in the rounds that every simulator runs.
         seed: Seed of the draw.
     """
-    (subject,) = subjects(in_its_shell(design), [])
+    (subject,) = subjects(with_bench_streams(design), [])
     streamed, bounds = _streamed(subject, loading, groups, few)
     return _vectors(design, subject, streamed, bounds, int(loading[-1, 1]), seed)
 
@@ -132,7 +132,7 @@ def streamed_vectors(
 
 def _parts(end: int, loading: Words, answer: int) -> Group:
     """Return the packets that load a program. answer: answer to the last packet; earlier ones are answered 0."""
-    rows = packets(loading)
+    rows = packed_messages(loading)
     return [Packet(end, row, np.array([answer * (k == len(rows) - 1)], np.uint32)) for k, row in enumerate(rows)]
 
 
@@ -193,7 +193,7 @@ def _vectors(
         omits = np.array([k % 2 == 1 and not is_cut])
         beats = _beats(words, axi.lanes, is_cut or bool(last[k]))
         needed = WORD // 8 * ((len(words) - 1) % axi.lanes + 1)
-        inputs.append(with_keep(beats, kept_bytes(len(beats), axi.width, needed, omits)[0]))
+        inputs.append(insert_tkeep(beats, kept_bytes(len(beats), axi.width, needed, omits)[0]))
         if is_cut:
             continue
         answer = _beats(np.append(packet.answer, tags[k]), axi.lanes, bool(last[k]))
@@ -211,7 +211,7 @@ def _vectors(
         _masks(design, subject),
         [each.reference for each in streamed],
         bounds,
-        operations.of_cores(subject.design, shell.cores, crc, counted),
+        operations.processor_accesses(subject.design, shell.cores, crc, counted),
     )
 
 

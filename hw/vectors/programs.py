@@ -21,7 +21,7 @@ from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Kind, Region
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
-from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Vectors, flat, kept_in_limits, of_all_kinds
+from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Vectors, draw_states, kept_in_limits, result_rows
 from dynagate.hw.vectors.packets import (
     FEW,
     FEWEST,
@@ -33,7 +33,7 @@ from dynagate.hw.vectors.packets import (
     results,
     streamed_vectors,
 )
-from dynagate.hw.vectors.wire import with_strange
+from dynagate.hw.vectors.wire import with_invalid_numbers
 from dynagate.integrators.chip_motion import ChipMotion
 from dynagate.integrators.step import CARRY
 from dynagate.robot import Robot
@@ -100,7 +100,7 @@ def _of_function(
     def draw(n: int, own: int, kind: Kind) -> Arrays:
         return region.states(graph, n, own, kind)
 
-    states, inside = of_all_kinds(draw, kept, count * beside, seed)
+    states, inside = draw_states(draw, kept, count * beside, seed)
     states, strange = _strange(design, states, kept, seed)
     own = entered(design, states, _formats(formatted))
     result = evaluate_integers(formatted, _by_node(formatted, own.integers))
@@ -136,8 +136,8 @@ def _strange(
     count = len(next(iter(states.values())))
     if design.body.stream_words == FIXED or not names:
         return states, np.zeros(count, np.bool_)
-    numbers = flat({name: states[name] for name in names})
-    numbers, strange = with_strange(numbers, range(numbers.shape[1]), seed)
+    numbers = result_rows({name: states[name] for name in names})
+    numbers, strange = with_invalid_numbers(numbers, range(numbers.shape[1]), seed)
     ends = np.cumsum([states[name][0].size for name in names])
     parts = zip(names, np.split(numbers, ends[:-1], axis=1), strict=True)
     return {**states, **{name: part.reshape(states[name].shape) for name, part in parts}}, strange
@@ -201,9 +201,9 @@ def _starts(formatted: Formatted, region: Region, count: int, seed: int) -> tupl
     """Return the initial states of trajectories, and which lie in the region."""
     if formatted.as_graph is None:
         kept = {"q"} if region.robot.quaternions() else set[str]()  # as of `kept_in_limits`
-        return of_all_kinds(lambda n, own, kind: region.sample(FORWARD, n, own, kind=kind), kept, count, seed)
+        return draw_states(lambda n, own, kind: region.sample(FORWARD, n, own, kind=kind), kept, count, seed)
     graph = formatted.as_graph.graph
-    return of_all_kinds(lambda n, own, kind: region.states(graph, n, own, kind), kept_in_limits(graph), count, seed)
+    return draw_states(lambda n, own, kind: region.states(graph, n, own, kind), kept_in_limits(graph), count, seed)
 
 
 def _graph_iterations(
@@ -225,7 +225,7 @@ def _graph_iterations(
         for k in range(longest):
             ends = evaluate(graph, {**state, **{name: x[:, k] for name, x in later.items()}})
             state |= {target: ends[source] for source, target in CARRY.items()}
-            exact.append(flat(ends))
+            exact.append(result_rows(ends))
     formats_out = {p.name: [formatted.formats[i] for i in p.nodes] for p in graph.outputs}
     return _Iterations(
         begun.words,

@@ -20,11 +20,11 @@ from dynagate.fixedpoint.models.feedback import STOP, FeedbackModel, FeedbackSte
 from dynagate.graph.evaluate import evaluate
 from dynagate.hw.vectors import operations, rounds
 from dynagate.hw.vectors.built import BuiltDatapath
-from dynagate.hw.vectors.drawn import Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat
+from dynagate.hw.vectors.drawn import Arrays, Flags, Ints, Rows, Vectors, drawn_states, result_rows
 from dynagate.hw.vectors.operations import AccessKind, Counted, RegisterAccess
 from dynagate.hw.vectors.rounds import NONE, ROUNDS
 from dynagate.hw.vectors.subject import ACCELERATOR, ROLLOUT
-from dynagate.hw.vectors.wire import STRANGE, StreamModel, kept_bytes, with_keep
+from dynagate.hw.vectors.wire import STRANGE, StreamModel, insert_tkeep, kept_bytes
 
 LONGEST, ALIKE = 8, 5
 """Number of steps of the trajectories that a register ends."""
@@ -162,7 +162,7 @@ def _integers(
         return integers, bad, None
     count = len(next(iter(states.values())))
     numbers = np.concatenate([states[port.name].reshape(count, -1) for port in graph.inputs], axis=1)
-    numbers, _ = wire.with_strange(numbers, seed)
+    numbers, _ = wire.with_invalid_numbers(numbers, seed)
     asked = np.zeros((count, 1))
     asked[at, 0] = ~commands & 3  # what a step says on an AXI stream
     sent = wire.sent(np.concatenate([numbers, asked], axis=1))
@@ -196,7 +196,7 @@ def _reference(
             state |= {name: value[:, k] for name, value in each.items() if name not in carry.values()}
             results = evaluate(built.graph, state)
             state |= {target: results[source] for source, target in carry.items()}
-            for j, values in enumerate(flat(results)):
+            for j, values in enumerate(result_rows(results)):
                 if not beyond[j] and np.isfinite(values).all():
                     rows[j * longest + k] = values
     return rows
@@ -242,11 +242,11 @@ def _shelled(
     odd = np.arange(len(tags)) % 2 == 1
     keep = kept_bytes(axi.beats.input, axi.width, WORD // 8 * (axi.words.input % axi.lanes + 1), odd)
     return Vectors(
-        with_keep(wire.beats(part.words, tags, last, axi.beats.input), keep),
+        insert_tkeep(wire.beats(part.words, tags, last, axi.beats.input), keep),
         wire.beats(words, tags, last, axi.beats.output),
         _ends(part),
         masks,
         part.reference,
         bounds,
-        operations.of_shell(built.design, {}, counted, settings),
+        operations.datapath_accesses(built.design, {}, counted, settings),
     )

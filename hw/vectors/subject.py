@@ -114,7 +114,7 @@ def _subject(design: DesignRecord, module: str, late: Sequence[int]) -> Subject:
     return subject
 
 
-def of_datapath(design: DesignRecord[DatapathBody], module: str, late: Sequence[int]) -> Subject:
+def datapath_subject(design: DesignRecord[DatapathBody], module: str, late: Sequence[int]) -> Subject:
     """Return a module of a datapath, bare, in its ring or in its shell."""
     ends = [(function.name, function.latency) for function in design.functions] or [(design.function, design.latency)]
     names = tuple(name for name, _ in ends)
@@ -137,7 +137,7 @@ def of_datapath(design: DesignRecord[DatapathBody], module: str, late: Sequence[
     )
 
 
-def of_cores(design: DesignRecord[ProgramBody], module: str, late: Sequence[int]) -> Subject:
+def cores_subject(design: DesignRecord[ProgramBody], module: str, late: Sequence[int]) -> Subject:
     """Return the cores of a program in their shell."""
     axi, shell = design.axi, design.body.shell
     assert axi is not None

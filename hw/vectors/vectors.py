@@ -20,7 +20,7 @@ from dynagate.graph.parts import needed, part_graph, parts_of
 from dynagate.hw.vectors import operations, rounds
 from dynagate.hw.vectors.broken import as_entered, drawn_faults, input_beats, result_tags
 from dynagate.hw.vectors.built import BuiltDatapath
-from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat
+from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Ints, Rows, Vectors, drawn_states, result_rows
 from dynagate.hw.vectors.operations import Counted
 from dynagate.hw.vectors.rings import ring_vectors
 from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH
@@ -71,7 +71,7 @@ def _of_both(built: BuiltDatapath, states: Arrays, inside: Flags, seed: int) -> 
     states |= {name: np.repeat(value, count, axis=0).astype(np.float64) for name, value in first.items()}
     numbers = _numbers(built, states)
     streamed, held = numbers[:, : len(wire.fields)], numbers[0, len(wire.fields) :]
-    wire_numbers, strange = wire.with_strange(streamed, seed)
+    wire_numbers, strange = wire.with_invalid_numbers(streamed, seed)
     sent = wire.sent(wire_numbers)
     integers = {nodes[k]: value for k, value in sent.integers.items()}
     fitted = [quantize(x, built.formatted.formats[i]) for x, i in zip(held, nodes[len(wire.fields) :], strict=True)]
@@ -83,7 +83,7 @@ def _of_both(built: BuiltDatapath, states: Arrays, inside: Flags, seed: int) -> 
     streamed_samples = _Samples(ends, wire_numbers, constants, unfit, results, reference)
     shell, counted = _shelled(built, wire, streamed_samples, seed)
     held_words = {name: value.reshape(-1) for name, value in first.items()}
-    shell = shell._replace(operations=operations.of_shell(built.design, held_words, counted))
+    shell = shell._replace(operations=operations.datapath_accesses(built.design, held_words, counted))
     return {DATAPATH: _payloads(built, integers, results, ends, reference), ACCELERATOR: shell}
 
 
@@ -280,6 +280,6 @@ def _reference(built: BuiltDatapath, states: Arrays, ends: Ints, inside: Flags) 
             results = evaluate(alone, own)
         else:
             results = evaluate(graph, own)
-        for row, values in zip(chosen, flat(results), strict=True):
+        for row, values in zip(chosen, result_rows(results), strict=True):
             rows[row] = values
     return rows

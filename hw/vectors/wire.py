@@ -55,7 +55,9 @@ class StreamModel:
         streamed = [port.name for port in formatted.graph.inputs for _ in port.nodes][: len(nodes) - held]
         self.plain = [k for k, name in enumerate(streamed) if name != CODE.name]  # numbers that are no commands
 
-    def with_strange(self, numbers: npt.NDArray[np.float64], seed: int) -> tuple[npt.NDArray[np.float64], Flags]:
+    def with_invalid_numbers(
+        self, numbers: npt.NDArray[np.float64], seed: int
+    ) -> tuple[npt.NDArray[np.float64], Flags]:
         """Replace a number of some samples by NaN or infinity, on float streams.
 
         Args:
@@ -67,7 +69,7 @@ class StreamModel:
         """
         if self.axi.word == FIXED:
             return numbers, np.zeros(len(numbers), np.bool_)
-        return with_strange(numbers, self.plain, seed)
+        return with_invalid_numbers(numbers, self.plain, seed)
 
     def sent(self, numbers: npt.NDArray[np.float64]) -> Sent:
         """Return samples with these numbers, (samples, fields)."""
@@ -130,7 +132,7 @@ class StreamModel:
         return each
 
 
-def with_keep(beats: Words, keep: Flags) -> Words:
+def insert_tkeep(beats: Words, keep: Flags) -> Words:
     """Insert TKEEP between the data and TLAST of beats.
 
     Args:
@@ -160,7 +162,7 @@ def kept_bytes(beats: int, width: int, needed: int, omits: Flags) -> Flags:
     return keep
 
 
-def with_strange(
+def with_invalid_numbers(
     numbers: npt.NDArray[np.float64], plain: Sequence[int], seed: int
 ) -> tuple[npt.NDArray[np.float64], Flags]:
     """Replace a number of some samples by NaN, an infinity or a value that is too large.

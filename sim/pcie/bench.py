@@ -20,12 +20,12 @@ from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 from cocotbext.pcie.core import Device
 from dynagate.design.design import DesignRecord
-from dynagate.sim.bench import pause_patterns, vectors
+from dynagate.sim.bench import pause_patterns, read_vectors
 from dynagate.sim.pcie.dma import C2H, H2C, BeatBus, BeatSink, BeatSource, DmaEndpoint
 from dynagate.sim.pcie.host import PORT_NS, Buffer, DescriptorRing, DmaDriver, Host
 from dynagate.sim.pcie.link import CLOCK_NS, CaseResult, LinkCase, case_of
 
-DATA = vectors()
+DATA = read_vectors()
 """Vectors and options of the bench."""
 CASES = [case_of(content) for content in json.loads(str(DATA["cases"]))]
 """Cases to run."""

@@ -147,7 +147,7 @@ async def a_fault_has_a_name_and_an_end(dut: Any, fault: str) -> None:
     assert (await errors(bench)) == status
     assert transfer.input.failed or transfer.output.failed
     check_beats(bench, transfer, beats)
-    check_results(transfer)
+    check_first_results(transfer)
 
     bench.host.spoil = None
     await bench.recover()
@@ -179,7 +179,7 @@ def check_beats(bench: PcieBench, transfer: QueuedBatches, beats: Any) -> None:
     assert len(seen) < len(expected)
 
 
-def check_results(transfer: QueuedBatches) -> None:
+def check_first_results(transfer: QueuedBatches) -> None:
     """Check that the results that came back are the beginning of the expected ones."""
     expected = np.frombuffer(b"".join(transfer.expected), "<u4")
     words = np.frombuffer(b"".join(buffer.content() for buffer in transfer.results), "<u4")

@@ -23,7 +23,7 @@ from dynagate.fixedpoint.intervals import Interval, IntervalWithError, ProofErro
 from dynagate.fixedpoint.models.evaluate import evaluate, evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.models.files import write_formats
 from dynagate.fixedpoint.operations import FIXED, FixedOp, Unit
-from dynagate.fixedpoint.proof.error_bounds import beside
+from dynagate.fixedpoint.proof.error_bounds import proved_and_sampled
 from dynagate.fixedpoint.ranges.pivots import pivot_ranges
 from dynagate.fixedpoint.ranges.proved import Proof, prove, proved_ranges
 from dynagate.forces import Friction
@@ -177,7 +177,7 @@ def test_ranges_of_twenty_robots_are_not_far_beyond_their_samples(tmp_path: Path
     medians = []
     for robot in models:
         region = region_of(robot)
-        shown = beside(assign(trace(robot, "inverse_dynamics"), region, PROVED), region, PROVED)
+        shown = proved_and_sampled(assign(trace(robot, "inverse_dynamics"), region, PROVED), region, PROVED)
         (block,) = shown.blocks.values()
         print(f"{robot.name}: {shown.text()}; tau {block.text()}")
         assert block.measured_error <= block.proved_error

@@ -29,7 +29,7 @@ from dynagate.graph.reference_gradient import relative_errors
 from dynagate.hw.plan.plan import demand
 from dynagate.hw.plan.schedule import ScheduleError
 from dynagate.hw.processor.checker.replay import replay
-from dynagate.hw.processor.compiler.check import checked
+from dynagate.hw.processor.compiler.check import checked_schedule
 from dynagate.hw.processor.compiler.instructions import instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.isa.shape import Core
@@ -141,7 +141,7 @@ def test_random_numbers_are_the_same_in_integers_and_in_a_program() -> None:
         for slot in scheduled.slots
     ]
     with pytest.raises(AssertionError, match="two random numbers begin a round at once"):
-        checked(replace(scheduled, slots=tuple(sorted(slots, key=lambda slot: slot.cycle))))
+        checked_schedule(replace(scheduled, slots=tuple(sorted(slots, key=lambda slot: slot.cycle))))
 
 
 def test_who_has_no_random_numbers() -> None:

@@ -499,7 +499,7 @@ def boards_files(folder: Path) -> Draw:
 
         def run() -> None:
             (folder / "theirs.toml").write_bytes(changed)
-            boards.read(folder / "theirs.toml")
+            boards.read_board(folder / "theirs.toml")
 
         return what, run
 

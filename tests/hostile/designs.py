@@ -11,7 +11,7 @@ from dynagate.design.design import ChosenFormats
 from dynagate.design.files import top_files
 from dynagate.fixedpoint.assign import assign
 from dynagate.forces.options import AlgorithmOptions
-from dynagate.hw.build import describe
+from dynagate.hw.build import design_record
 from dynagate.hw.plan.plan import plan
 from dynagate.integrators.design_graph import graph_of
 
@@ -30,5 +30,5 @@ def text_of(kind: str) -> str:
     arm = arm.with_variable("forearm") if kind == "links" else arm
     region, algorithm = Region.of(arm), AlgorithmOptions(**options)
     planned = plan(assign(graph_of(arm, function, algorithm), region), 8)
-    design = describe(arm, region, planned, ChosenFormats(24), algorithm.as_dict(), axi)
+    design = design_record(arm, region, planned, ChosenFormats(24), algorithm.as_dict(), axi)
     return json.dumps(design.to_json() | {"files": dict.fromkeys([*sorted(top_files(design)), "files.f"], "")})

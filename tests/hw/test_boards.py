@@ -15,7 +15,7 @@ from dynagate.hw import boards
 from dynagate.hw.boards import Board, BoardError
 from dynagate.hw.plan.plan import Plan, plan
 from dynagate.hw.rtl.axi import Axi
-from dynagate.hw.targets.board_fit import LONGEST, BoardFit, FitError, choose, uses
+from dynagate.hw.targets.board_fit import LONGEST, BoardFit, FitError, fastest_plan, uses
 from dynagate.hw.targets.families import FAMILIES
 from dynagate.hw.targets.project import write_project
 from dynagate.hw.targets.synth import synthesize
@@ -103,7 +103,7 @@ def test_a_file_that_is_no_board_is_refused(old: str, new: str, message: str, tm
     path = tmp_path / "mine.toml"
     path.write_text(text.replace(old, new))
     with pytest.raises(BoardError, match=message) as error:
-        boards.read(path)
+        boards.read_board(path)
     assert str(path) in str(error.value)
 
 
@@ -121,7 +121,7 @@ def test_a_new_board_is_one_file(designs: Path, tmp_path: Path) -> None:
     text = text.replace("lanes = 16", "lanes = 8").replace("width = 512", "width = 256")
     path = tmp_path / "half.toml"
     path.write_text(text)
-    board = boards.read(path)
+    board = boards.read_board(path)
     folder = write_project(*designed(board, designs), tmp_path / "projects").folder
     assert folder.name.endswith("-half")
     vivado = Vivado(folder).run("build.tcl", tcl.engines()[0])
@@ -183,7 +183,7 @@ def brute_force(formatted: FormattedGraph, board: Board, least: int) -> int | No
 @pytest.mark.parametrize("dsp", [20, 30, 47, 64, 200])
 def test_the_shortest_interval_that_fits_is_taken(dsp: int, formatted: FormattedGraph) -> None:
     board = shrunk(boards.load("vcu118"), dsp=dsp)
-    choice = choose(formatted, board)
+    choice = fastest_plan(formatted, board)
     least = 2  # by the link
     assert choice.plan.ii == brute_force(formatted, board, least)
     if choice.plan.ii > least:
@@ -197,14 +197,14 @@ def test_the_shortest_interval_that_fits_is_taken(dsp: int, formatted: Formatted
 def test_the_stream_bounds_the_interval(formatted: FormattedGraph) -> None:
     board = boards.load("pynq-z2")
     longest = beats(len(formatted.graph.output_nodes), 64)
-    choice = choose(formatted, board)
+    choice = fastest_plan(formatted, board)
     assert choice.plan.ii == longest
     assert choice.reason == f"the stream of 64 bits takes {longest} cycles for the result of a sample"
 
 
 def test_on_a_slow_link_the_design_that_takes_least_is_taken(formatted: FormattedGraph) -> None:
     board = boards.load("ulx3s")
-    choice = choose(formatted, board)
+    choice = fastest_plan(formatted, board)
     shares = {
         ii: max(n / board.allowed(r) for r, n in uses(plan(formatted, ii), board).items()) for ii in (1, 8, LONGEST)
     }
@@ -219,12 +219,12 @@ def test_a_design_that_does_not_fit_is_refused_with_the_interval_that_does(forma
     board = shrunk(boards.load("vcu118"), dsp=30)
     fitting = brute_force(formatted, board, 1)
     with pytest.raises(FitError) as error:
-        choose(formatted, board, ii=2)
+        fastest_plan(formatted, board, ii=2)
     assert error.value.text == (
         "two_joint_arm forward_dynamics_gradient at II = 2 takes 62 DSP48E2, vcu118 allows 30 (100% of 30); "
         f"--ii {fitting} fits"
     )
-    assert choose(formatted, board, ii=fitting).plan.ii == fitting
+    assert fastest_plan(formatted, board, ii=fitting).plan.ii == fitting
 
 
 @pytest.mark.parametrize(("resource", "kind"), [("dsp", "DSP48E2"), ("lut", "lookup tables"), ("ff", "flip-flops")])
@@ -232,11 +232,11 @@ def test_a_design_that_fits_at_no_interval_is_refused(resource: str, kind: str, 
     board = shrunk(boards.load("vcu118"), **{resource: 5})
     for interval in (None, 4):
         with pytest.raises(FitError, match=f"takes [0-9]+ {kind}, vcu118 allows 5.*expected a larger board"):
-            choose(formatted, board, ii=interval)
+            fastest_plan(formatted, board, ii=interval)
 
 
 def test_rates_are_arithmetic(formatted: FormattedGraph) -> None:
-    choice = choose(formatted, boards.load("vcu118"), ii=4, clock_mhz=200)
+    choice = fastest_plan(formatted, boards.load("vcu118"), ii=4, clock_mhz=200)
     longest = beats(len(formatted.graph.output_nodes), 512)
     assert choice.rates.datapath == 200e6 / 4
     assert choice.rates.stream == 200e6 / longest
@@ -248,6 +248,6 @@ def test_a_slower_clock_asks_for_a_shorter_interval(formatted: FormattedGraph) -
     """The link feeds the same samples in fewer of its cycles."""
 
     def chosen(megahertz: float) -> BoardFit:
-        return choose(formatted, boards.load("vcu118"), clock_mhz=megahertz)
+        return fastest_plan(formatted, boards.load("vcu118"), clock_mhz=megahertz)
 
     assert chosen(100).plan.ii < chosen(500).plan.ii

@@ -264,7 +264,7 @@ def routed_as(folder: Path) -> routes.Routed:
 
 
 def test_the_folder_of_a_bitstream_opens_and_says_how(small: Design, tmp_path: Path) -> None:
-    routes.describe(routed_as(tmp_path), routes.Gateware.of(small), ULX3S)
+    routes.write_board_files(routed_as(tmp_path), routes.Gateware.of(small), ULX3S)
     text = (tmp_path / "README.md").read_text()
     assert text.startswith(f"# two_joint_arm {small.graph.name} on Radiona ULX3S 85F\n")
     for part in ("openFPGALoader --board ulx3s ulx3s.bit", 'link="uart:/dev/ttyUSB0"', "| clock | 87.5 MHz |"):
@@ -275,7 +275,7 @@ def test_the_folder_of_a_bitstream_opens_and_says_how(small: Design, tmp_path: P
 
 
 def test_the_folder_of_cores_asks_for_a_program(tmp_path: Path) -> None:
-    routes.describe(replace(routed_as(tmp_path), baud=115_200), routes.Gateware.of_cores(TINY, 1), ULX3S)
+    routes.write_board_files(replace(routed_as(tmp_path), baud=115_200), routes.Gateware.of_cores(TINY, 1), ULX3S)
     text = (tmp_path / "README.md").read_text()
     assert text.startswith("# A processor's cores on Radiona ULX3S 85F\n")
     assert "dynagate build ROBOT --board ulx3s" in text

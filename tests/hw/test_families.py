@@ -156,7 +156,7 @@ def test_the_netlist_of_a_board_computes_the_integers(name: str, small: Design, 
 @pytest.mark.parametrize("family", VENDORS)
 def test_the_netlist_of_a_vendor_s_family_computes_the_integers(family: str, small: Design, tmp_path: Path) -> None:
     netlist = tmp_path / "netlist.v"
-    assert synthesize_modules(synth.tops(small), family, print, netlist).multipliers > 0
+    assert synthesize_modules(synth.design_modules(small), family, print, netlist).multipliers > 0
     link = SimShellLink(shell_library(texts=netlist_texts(netlist, family)), small.design)
     with Function(StreamDevice(ShellSession(small.design, link).driver())) as accelerator:
         check_accelerator(small, accelerator)

@@ -543,7 +543,7 @@ TEXTS = [(board, line, case) for board, lines in FIELDS.items() for line in line
 def test_code_in_a_text_is_refused(board: str, line: str, case: str, tmp_path: Path) -> None:
     name = line.partition(" ")[0]
     with pytest.raises(BoardError, match=rf"theirs.toml: [a-z.]*{name} .*; expected letters, digits"):
-        boards.read(_changed(tmp_path, board, line, f'{name} = "{CODE[case]}"'))
+        boards.read_board(_changed(tmp_path, board, line, f'{name} = "{CODE[case]}"'))
 
 
 NUMBERS = [
@@ -563,7 +563,7 @@ NUMBERS = [
 @pytest.mark.parametrize(("old", "new", "message"), NUMBERS, ids=[new[:30] for _, new, _ in NUMBERS])
 def test_what_is_no_number_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(BoardError, match=message):
-        boards.read(_changed(tmp_path, "vcu118", old, new))
+        boards.read_board(_changed(tmp_path, "vcu118", old, new))
 
 
 @pytest.mark.parametrize("field", ["title", "part", "board_part"])

@@ -14,9 +14,9 @@ from dynagate.hw.export.netlist import rtlil_text
 from dynagate.hw.export.yosys import run_yosys
 from dynagate.hw.plan.cost import lookup_tables
 from dynagate.hw.targets import synth
-from dynagate.hw.targets.synth import SynthesisError, Way, paths, synthesize, table
+from dynagate.hw.targets.synth import SynthesisError, Way, netlist_table, paths, synthesize
 from dynagate.hw.units.sincos import SinCos
-from dynagate.hw.units.table import dsp_blocks
+from dynagate.hw.units.table import unit_dsp_blocks
 
 
 def test_arm_takes_the_dsp_blocks_of_the_plan_and_keeps_the_rule(designs: Path) -> None:
@@ -29,7 +29,7 @@ def test_arm_takes_the_dsp_blocks_of_the_plan_and_keeps_the_rule(designs: Path) 
     assert found.paths[Way(1, 0, 0)] > 0
     assert found.paths[Way(0, 1, 1)] > 0
     assert (built.folder / "synth-xcup.json").is_file()
-    assert f"{built.hardware.plan.dsp_blocks()} DSP48E2 planned" in table(built, [found])
+    assert f"{built.hardware.plan.dsp_blocks()} DSP48E2 planned" in netlist_table(built, [found])
 
 
 @pytest.mark.parametrize("source", [Format(24, 20), pytest.param(Format(27, 18), marks=pytest.mark.long)], ids=str)
@@ -39,7 +39,7 @@ def test_sines_take_the_blocks_that_are_counted(source: Format, tmp_path: Path) 
     (tmp_path / "unit.il").write_text(rtlil_text(SinCos(source, to), "datapath"))
     run_yosys([f"read_rtlil {tmp_path / 'unit.il'}", *synth.SCRIPTS["xcup"], "flatten", f"write_json {netlist}"])
     cells = json.loads(netlist.read_text())["modules"]["datapath"]["cells"].values()
-    assert sum(cell["type"] == "DSP48E2" for cell in cells) == dsp_blocks("sincos", (source, to))
+    assert sum(cell["type"] == "DSP48E2" for cell in cells) == unit_dsp_blocks("sincos", (source, to))
 
 
 @pytest.mark.long

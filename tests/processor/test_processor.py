@@ -44,12 +44,12 @@ from dynagate.host.report.sections import Pace
 from dynagate.host.sim_links import SimShellLink
 from dynagate.hw.designs import Design
 from dynagate.hw.processor.checker.replay import _sum, replay
-from dynagate.hw.processor.compiler.check import checked
+from dynagate.hw.processor.compiler.check import checked_schedule
 from dynagate.hw.processor.compiler.instructions import ProgramError, instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.compiler.scheduled import ProgramSchedule, ScheduledInstruction
 from dynagate.hw.processor.compiler.words import messages
-from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, PacketKind, checksum, packets
+from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, PacketKind, checksum, packed_messages
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, Core
 from dynagate.hw.processor.rtl.unit import MultiplyAdd
 from dynagate.hw.processor.shell.core_shell import shell_text
@@ -205,7 +205,7 @@ def test_a_wrong_schedule_is_caught(
 ) -> None:
     right = arm_schedule()
     with pytest.raises(AssertionError, match=text):
-        checked(replace(right, slots=tuple(wrong(list(right.slots), SMALL))))
+        checked_schedule(replace(right, slots=tuple(wrong(list(right.slots), SMALL))))
 
 
 def test_equal_requests_give_equal_words_and_cores() -> None:
@@ -469,7 +469,7 @@ def test_the_core_refuses_a_foreign_program_and_one_that_is_cut(
         driver.session.replace_program(design, foreign)
     assert driver.registers.read("checksum") == 0
     driver.session.replace_program(design, words)
-    cut = packets(words, 8)[:1, :-3]  # begins a program, and TLAST ends it
+    cut = packed_messages(words, 8)[:1, :-3]  # begins a program, and TLAST ends it
     driver.link.write(np.ascontiguousarray(cut[:, :, np.newaxis]))
     driver.link.write(driver.link.buffer((1, 2, 1)))  # a sample of two words
     with pytest.raises(DeviceError, match=r"0 results for 1 samples: .*; 0 samples entered .* 1 were misaligned"):

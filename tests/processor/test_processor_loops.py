@@ -30,7 +30,7 @@ from dynagate.host.report.rules import passed
 from dynagate.host.report.sections import Pace
 from dynagate.hw.designs import Design
 from dynagate.hw.processor.checker.replay import Memory, replay
-from dynagate.hw.processor.compiler.check import checked
+from dynagate.hw.processor.compiler.check import checked_schedule
 from dynagate.hw.processor.compiler.instructions import OperandSource
 from dynagate.hw.processor.compiler.listing import listing
 from dynagate.hw.processor.compiler.scheduled import MAX_STEPS_PER_SAMPLE, ScheduledInstruction
@@ -119,7 +119,7 @@ def test_a_loop_that_forgets_its_state_is_caught(tmp_path: Path) -> None:
         early = replace(own, cycle=max(state - scheduled.core.latency, 0))
         slots = tuple(early if slot is own else slot for slot in slots)
     with pytest.raises(AssertionError, match="overwritten|holds|two instructions"):
-        checked(replace(scheduled, slots=slots))
+        checked_schedule(replace(scheduled, slots=slots))
 
 
 @pytest.fixture(scope="module")

@@ -33,12 +33,12 @@ from dynagate.hw.bodies.program import build_solver
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
 from dynagate.hw.processor.compiler.batched_iterations import batched_iterations, counts
-from dynagate.hw.processor.compiler.check import checked
+from dynagate.hw.processor.compiler.check import checked_schedule
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.pipelining import pipelined
-from dynagate.hw.processor.compiler.schedule import check_fits, schedule
+from dynagate.hw.processor.compiler.schedule import check_program_fits, schedule
 from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.compiler.solver import formatted_solver
 from dynagate.hw.processor.core_spec import CoreSpec
@@ -271,14 +271,14 @@ def test_a_value_of_an_iteration_that_is_kept_too_early_is_caught(scheduled: Pro
     both = {id(load): replace(load, cycle=store.cycle), id(store): replace(store, cycle=load.cycle)}
     slots = sorted((both.get(id(slot), slot) for slot in scheduled.slots), key=lambda slot: (slot.cycle, slot.unit))
     with pytest.raises(AssertionError, match="is too late|holds"):
-        checked(replace(scheduled, slots=tuple(slots)))
+        checked_schedule(replace(scheduled, slots=tuple(slots)))
 
 
 def test_too_many_knots_are_refused(formatted: FormattedLoop) -> None:
     with pytest.raises(
         ProgramError, match=r"takes \d+ values of iterations, \d+ more than the core's 64; expected a core"
     ):
-        check_fits(schedule(loop_instructions(formatted), replace(CORE, turn_bits=6)))
+        check_program_fits(schedule(loop_instructions(formatted), replace(CORE, turn_bits=6)))
 
 
 def test_a_plan_that_no_core_holds_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -38,10 +38,10 @@ from dynagate.host.report.motions import SolvedSteps
 from dynagate.hw.designs import Design
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
-from dynagate.hw.processor.compiler.check import checked
+from dynagate.hw.processor.compiler.check import checked_schedule
 from dynagate.hw.processor.compiler.instructions import Instructions, ProgramError, Repeat
 from dynagate.hw.processor.compiler.loops import loop_instructions
-from dynagate.hw.processor.compiler.motion import ToleranceError, angles_of, motion_of
+from dynagate.hw.processor.compiler.motion import ToleranceError, angles_of, motion_and_formats
 from dynagate.hw.processor.compiler.pipelining import pipelined
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
@@ -241,7 +241,7 @@ def test_a_wrong_program_of_loops_is_caught() -> None:
     other = next(s for s in scheduled.slots if s.bank == cell.bank and s.place not in (None, cell.place))
     slots = tuple(replace(slot, place=cell.place) if slot is other else slot for slot in scheduled.slots)
     with pytest.raises(AssertionError, match="holds|overwritten|twice"):
-        checked(replace(scheduled, slots=slots))
+        checked_schedule(replace(scheduled, slots=slots))
 
 
 def test_too_many_loops_are_refused() -> None:
@@ -365,7 +365,7 @@ def test_variational_steps_replay_as_the_integers(tmp_path: Path) -> None:
 def test_a_variational_step_in_integers_ends_where_its_residual_is_small() -> None:
     """Words of 24 bits have bits for the residual at the tolerance, although first ones are far larger."""
     options = AlgorithmOptions(integrator="variational", dt=0.01)
-    options, formatted = motion_of(ARM, options, Region.of(ARM), Policy(samples=512))
+    options, formatted = motion_and_formats(ARM, options, Region.of(ARM), Policy(samples=512))
     motion, (q, qd, tau) = ChipMotion.of(ARM, options, 24, options.tolerance), starts(200, 1)
     assert options.tolerance is not None
     assert options.tolerance <= 1e-5
@@ -411,7 +411,7 @@ def test_short_steps_become_programs(name: str, tmp_path: Path) -> None:
     """At 5 ms the squares of the first residuals are far above those of the last."""
     robot = drawn_robot(KINDS[name](np.random.default_rng(3), 5), tmp_path) if name in KINDS else robots.load(name)
     options = AlgorithmOptions(integrator="variational", dt=0.005, tolerance=2.56e-6)
-    _, formatted = motion_of(robot, options, Region.of(robot), Policy(samples=256))
+    _, formatted = motion_and_formats(robot, options, Region.of(robot), Policy(samples=256))
     angle = angles_of(formatted.graphs(), 24)
     assert len(loop_instructions(formatted.mapped(lambda graph: fused(graph, angle))).blocks) == 3
 
@@ -478,7 +478,7 @@ def test_steps_from_the_region_s_border_fit(tmp_path: Path) -> None:
     """They leave it at once, by little, and formats are for them too."""
     robot, region = robots.load("iiwa14"), Region.of(robots.load("iiwa14"))
     options = AlgorithmOptions(integrator="variational", dt=1e-3, tolerance=1e-5)
-    _, formatted = motion_of(robot, options, region, Policy())
+    _, formatted = motion_and_formats(robot, options, region, Policy())
     motion = ChipMotion.of(robot, options, 24)
     limits = region.sample("forward_dynamics", 200, 3, kind="limits")
     first = LoopTrajectories(formatted, integers_of(formatted, motion.begun(limits["q"], limits["qd"])))

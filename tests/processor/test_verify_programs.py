@@ -31,7 +31,7 @@ from dynagate.hw.processor.streams import Cores
 from dynagate.hw.rebuild import rebuild
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.rtl.axi import Axi
-from dynagate.hw.vectors.packets import in_its_shell
+from dynagate.hw.vectors.packets import with_bench_streams
 from dynagate.robot import Joint, Link
 from dynagate.sim import verify as module
 from dynagate.sim.verify import verify
@@ -216,7 +216,7 @@ def test_new_states_of_a_program(built: Design) -> None:
     done = CliRunner().invoke(main, ["verify", str(built.folder), "--simulator", "icarus", "--seed", "7"])
     assert done.exit_code == 0, done.output
     assert "new vectors" in done.output
-    assert in_its_shell(built.design).axi is not None
+    assert with_bench_streams(built.design).axi is not None
 
 
 @icarus

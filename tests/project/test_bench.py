@@ -45,7 +45,7 @@ from dynagate.hw.processor.board import cores_of
 from dynagate.hw.processor.compiler.instructions import instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.compiler.scheduled import OUTPUT_OVERHEAD_CYCLES
-from dynagate.hw.targets.board_fit import choose, most_bytes, rate_text
+from dynagate.hw.targets.board_fit import fastest_plan, most_bytes, rate_text
 from dynagate.robot import Joint, Link
 from dynagate.views.bars import Bar, draw_bars, ticks
 from dynagate.views.svg import NAMESPACE
@@ -506,7 +506,7 @@ def test_boards_are_modeled_as_bitstreams_are(monkeypatch: pytest.MonkeyPatch) -
     row, refusal = boards.board_rows(robot, Region.of(robot), [function])
     assert isinstance(row, boards.BoardRow)
     assert isinstance(refusal, boards.RefusedDesign)
-    choice = choose(assign(trace(robot, function), Region.of(robot), Policy()), full)
+    choice = fastest_plan(assign(trace(robot, function), Region.of(robot), Policy()), full)
     assert (row.ii, row.latency, row.clock_mhz) == (choice.plan.ii, choice.plan.latency, choice.clock_mhz)
     assert (row.datapath, row.link, row.end_to_end) == (
         choice.rates.datapath,

@@ -24,7 +24,7 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.wordlength.goal import MULTIPLIERS, Goal
 from dynagate.hw.designs import Design
 from dynagate.hw.plan.plan import Stages
-from dynagate.hw.plan.timeline import chain, spans, text, units_in_use
+from dynagate.hw.plan.timeline import chain, pass_spans, text, units_in_use
 from dynagate.hw.rebuild import rebuild
 from dynagate.hw.rtl.axi import Axi
 from dynagate.sim.waveform import write_waves
@@ -97,7 +97,7 @@ def test_folder_gives_its_build_again_and_a_page(name: str, built: Callable[[str
     for link in original.robot.links:
         assert link.name in words(sections["robot"])
         assert link.joint.name in words(sections["robot"])
-    for span in spans(original.hardware.plan):
+    for span in pass_spans(original.hardware.plan):
         assert span.name in words(sections["datapath"])
         assert f"{span.name}: cycles {span.first} to {span.last}" in words(sections["schedule"])
     for node in original.graph.nodes:

@@ -9,7 +9,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph.graph import Graph, Node, Port
 
 
-def side_by_side(formatted: FormattedGraph, count: int) -> FormattedGraph:
+def batched_graph(formatted: FormattedGraph, count: int) -> FormattedGraph:
     """Return the graph of several independent samples, whose inputs and outputs have shape (count, *shape).
 
     Args:

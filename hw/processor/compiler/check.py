@@ -17,7 +17,7 @@ Held = tuple[OperandSource, int]
 """A value, and how many values of the same source were made before it."""
 
 
-def checked(scheduled: ProgramSchedule) -> ProgramSchedule:
+def checked_schedule(scheduled: ProgramSchedule) -> ProgramSchedule:
     """Return the schedule if it computes its instructions.
 
     Raises:

@@ -19,7 +19,7 @@ import numpy as np
 from dynagate.fixedpoint.format import Format, quantize
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import MOST_SHIFT
-from dynagate.fixedpoint.models.loops import FormattedLoop, read, tolerance_of
+from dynagate.fixedpoint.models.loops import FormattedLoop, read_inputs, tolerance_of
 from dynagate.graph.graph import Port
 from dynagate.graph.loop import Until
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
@@ -184,7 +184,7 @@ class _Compiler:
 
     def graph(self, step: FormattedGraph, scope: _Scope, level: int) -> _Scope:
         """Add the instructions of a graph to the next block and return its outputs."""
-        graph, formats, needed = step.graph, step.formats, read(step.graph)
+        graph, formats, needed = step.graph, step.formats, read_inputs(step.graph)
         sources: list[OperandSource] = [OperandSource(None)] * len(graph)
         for port in graph.inputs:
             for i, value in zip(port.nodes, scope[port.name], strict=True):
@@ -265,7 +265,7 @@ class _Compiler:
         for formatted in step.graphs():
             for port in formatted.graph.inputs:
                 if port.name == name:
-                    used = read(formatted.graph)
+                    used = read_inputs(formatted.graph)
                     needed |= {k for k, i in enumerate(port.nodes) if i in used}
         values = []
         for k, to in enumerate(self.memory[name].formats):

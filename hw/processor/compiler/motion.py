@@ -42,7 +42,7 @@ class ToleranceError(ArgumentError):
     """No tolerance exists that the integers meet; the text suggests a remedy."""
 
 
-def motion_of(
+def motion_and_formats(
     robot: Robot, options: AlgorithmOptions, region: Region, policy: Policy
 ) -> tuple[AlgorithmOptions, FormattedLoop]:
     """Return the options of a motion with its tolerance, and the formats of its steps in one word length.

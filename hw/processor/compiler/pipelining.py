@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dynagate.hw.processor.compiler.check import checked
+from dynagate.hw.processor.compiler.check import checked_schedule
 from dynagate.hw.processor.compiler.instructions import ONE, SUM, Block, Instruction, Instructions, OperandSource
 from dynagate.hw.processor.compiler.schedule import BlockTimings, unverified
 from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
@@ -35,7 +35,7 @@ def pipelined(scheduled: ProgramSchedule) -> ProgramSchedule:
     timings = BlockTimings()  # of the blocks that stay the same from one loop to the next
     for number in reversed(range(len(scheduled.instructions.blocks))):
         scheduled = _tried(scheduled, number, timings) or scheduled
-    return checked(scheduled)
+    return checked_schedule(scheduled)
 
 
 def _tried(scheduled: ProgramSchedule, number: int, timings: BlockTimings) -> ProgramSchedule | None:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dynagate.hw.processor.compiler.check import checked
+from dynagate.hw.processor.compiler.check import checked_schedule
 from dynagate.hw.processor.compiler.instructions import (
     MOST_REPEATS,
     ONE,
@@ -77,7 +77,7 @@ def schedule(program: Instructions, core: Core) -> ProgramSchedule:
     Raises:
         ProgramError: The program has too many blocks, or loops nested too deeply.
     """
-    return checked(unverified(program, core, BlockTimings()))
+    return checked_schedule(unverified(program, core, BlockTimings()))
 
 
 def unverified(program: Instructions, core: Core, timings: BlockTimings) -> ProgramSchedule:
@@ -383,7 +383,7 @@ def _local(
     return placed, depth
 
 
-def check_fits(scheduled: ProgramSchedule) -> None:
+def check_program_fits(scheduled: ProgramSchedule) -> None:
     """Check that the core holds a program.
 
     Raises:

@@ -13,7 +13,7 @@ AROUND = 16
 """
 
 
-def spans(scheduled: ProgramSchedule, lanes: int) -> tuple[tuple[int, int], ...]:
+def latency_spans(scheduled: ProgramSchedule, lanes: int) -> tuple[tuple[int, int], ...]:
     """Return the smallest and the largest latency of each function in cycles.
 
     The smallest has one iteration of each loop that ends by a tolerance; the largest has all iterations.

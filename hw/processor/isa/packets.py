@@ -109,7 +109,7 @@ def longest_packet(core: Core) -> int:
     return max(1 << core.input_bits, 2 * MESSAGES) + 2
 
 
-def packets(loading: Words, count: int = MESSAGES) -> Words:
+def packed_messages(loading: Words, count: int = MESSAGES) -> Words:
     """Pack the messages of a program into packets.
 
     Args:

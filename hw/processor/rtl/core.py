@@ -13,7 +13,7 @@ from dynagate.hw.processor.isa.shape import BLOCK_BITS, LANE, Core
 from dynagate.hw.processor.rtl.binary_points import table_rows
 from dynagate.hw.processor.rtl.loader import Loader
 from dynagate.hw.processor.rtl.machine import Machine
-from dynagate.hw.processor.rtl.program_memory import asked, programmed
+from dynagate.hw.processor.rtl.program_memory import memory_interface, programmed
 from dynagate.hw.processor.rtl.sender import Sender
 from dynagate.hw.processor.rtl.sequencer import Sequencer
 
@@ -21,7 +21,7 @@ MOST_SAMPLES = 4
 """Largest number of samples in a core: two that wait in the input buffer, and two that run or are sent."""
 
 
-def packets(core: Core) -> wiring.Signature:
+def packet_interface(core: Core) -> wiring.Signature:
     """Return the interface for packets to a core.
 
     ==============  ===  ==============================================================================
@@ -90,12 +90,12 @@ class Processor(wiring.Component):
     packet of messages is a word and the tag. Every packet has an answer, in order.
 
     =============  ===  ==========================================================================
-    i              in   packets, see `packets`
+    i              in   packets, see `packet_interface`
     o              out  answers, see `answers`
     status         out  events, see `status`
     period         out  smallest number of cycles from a sample to the next
     checksum       out  32 bits: checksum of the program; 0 without a program
-    program        out  address and loading of the program memory, see `program_memory.asked`
+    program        out  address and loading of the program memory, see `program_memory.memory_interface`
     word           in   program word, FETCH cycles after its address
     input_points   out  float32 only: writes to the table of binary points of inputs
     output_points  out  float32 only: writes to the table of binary points of results
@@ -107,13 +107,13 @@ class Processor(wiring.Component):
         floats = {f"{side}_points": Out(table_rows()) for side in ("input", "output")} if core.floats else {}
         super().__init__(
             {
-                "i": In(packets(core)),
+                "i": In(packet_interface(core)),
                 "o": Out(answers(core)),
                 "status": Out(status(core)),
                 **floats,
                 "period": Out(core.program_bits + 2),
                 "checksum": Out(LANE),
-                "program": Out(asked(core)),
+                "program": Out(memory_interface(core)),
                 "word": In(core.program_word),
             }
         )

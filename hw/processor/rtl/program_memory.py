@@ -17,7 +17,7 @@ READERS = 2
 """Read ports of a program memory, as many as a block RAM has. The first port also loads the program."""
 
 
-def asked(core: Core) -> wiring.Signature:
+def memory_interface(core: Core) -> wiring.Signature:
     """Return the interface between a core and its program memory.
 
     ============  ===  ===============================================================
@@ -48,7 +48,9 @@ class ProgramMemory(wiring.Component):
 
     def __init__(self, core: Core, readers: int) -> None:
         self.core = core
-        super().__init__({"readers": In(asked(core)).array(readers), "word": Out(core.program_word).array(readers)})
+        super().__init__(
+            {"readers": In(memory_interface(core)).array(readers), "word": Out(core.program_word).array(readers)}
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -88,5 +90,7 @@ def programmed(m: Module, core: Core, processors: Sequence[Any]) -> None:
         readers = processors[k : k + READERS]
         m.submodules[f"program{k // READERS}"] = program = ProgramMemory(core, len(readers))
         for own, word, each in zip(program.readers, program.word, readers, strict=True):
-            m.d.comb += [*(getattr(own, name).eq(getattr(each.program, name)) for name in asked(core).members)]
+            m.d.comb += [
+                *(getattr(own, name).eq(getattr(each.program, name)) for name in memory_interface(core).members)
+            ]
             m.d.comb += each.word.eq(word)

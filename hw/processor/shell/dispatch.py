@@ -8,7 +8,7 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out, connect, flipped
 from dynagate.hw.processor.isa.shape import LANE, Core
 from dynagate.hw.processor.rtl.binary_points import InputConverter, OutputConverter, table_rows
-from dynagate.hw.processor.rtl.core import answers, packets, status
+from dynagate.hw.processor.rtl.core import answers, packet_interface, status
 from dynagate.hw.processor.shell.word_stream import packet_words, result_words
 
 WORDS_AFTER = 4
@@ -27,7 +27,7 @@ class Dispatch(wiring.Component):
 
     ========  ===  =================================================================================
     words     in   packets, see `word_stream.packet_words`
-    cores     out  a packet for each core, see `core.packets`
+    cores     out  a packet for each core, see `core.packet_interface`
     restarts  out  1 for one cycle: a message of a program arrives; core 0 gets the next sample
     dropped   out  1 for one cycle: a packet was incomplete
     points    in   float32 only: writes to the table of binary points of inputs
@@ -39,7 +39,7 @@ class Dispatch(wiring.Component):
         super().__init__(
             {
                 "words": In(packet_words()),
-                "cores": Out(packets(core)).array(count),
+                "cores": Out(packet_interface(core)).array(count),
                 "restarts": Out(1),
                 "dropped": Out(1),
                 **({"points": In(table_rows())} if core.floats else {}),

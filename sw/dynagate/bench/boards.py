@@ -15,10 +15,10 @@ from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import trace
 from dynagate.graph.region import Region
 from dynagate.hw import boards
-from dynagate.hw.build import describe
+from dynagate.hw.build import design_record
 from dynagate.hw.plan.plan import plan
 from dynagate.hw.rtl.axi import Axi
-from dynagate.hw.targets.board_fit import BoardFit, FitError, choose, rate_text
+from dynagate.hw.targets.board_fit import BoardFit, FitError, fastest_plan, rate_text
 from dynagate.robot import Robot
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient")
@@ -82,7 +82,7 @@ def _rows(
         for name in boards.names():
             progress(f"the boards: {function} on {name}")
             try:
-                yield _row(robot, region, choose(formatted, boards.load(name), planned=planned))
+                yield _row(robot, region, fastest_plan(formatted, boards.load(name), planned=planned))
             except FitError as error:
                 yield RefusedDesign(function, name, str(error))
 
@@ -110,7 +110,7 @@ def _driver_cost(robot: Robot, region: Region, choice: BoardFit) -> DriverCost:
     policy, link = Policy(), choice.board.link
     chosen = ChosenFormats(policy.word, policy=asdict(policy))
     options = AlgorithmOptions().as_dict()
-    design = describe(robot, region, choice.plan, chosen, options, Axi(link.width, link.tlast))
+    design = design_record(robot, region, choice.plan, chosen, options, Axi(link.width, link.tlast))
     return DriverCost.measured(design, region, rounds=SHORT_ROUNDS)
 
 

@@ -18,7 +18,7 @@ from dynagate.graph.region import Region
 from dynagate.hw import boards
 from dynagate.hw.processor.board import BoardCores, cores_of
 from dynagate.hw.processor.compiler.instructions import Instructions, ProgramError, instructions
-from dynagate.hw.processor.compiler.schedule import check_fits, schedule
+from dynagate.hw.processor.compiler.schedule import check_program_fits, schedule
 from dynagate.hw.processor.compiler.scheduled import OUTPUT_OVERHEAD_CYCLES, ProgramSchedule
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.targets.board_fit import Rates, rate_text
@@ -79,7 +79,7 @@ def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Prog
             try:
                 if own.core not in known:
                     known[own.core] = schedule(_program(formatted[word], own.core), own.core)
-                check_fits(known[own.core])
+                check_program_fits(known[own.core])
                 yield _row(function, own, known[own.core])
             except (ProgramError, FuseError) as error:
                 yield NoCore(function, name, str(error))

@@ -244,7 +244,7 @@ def synth(
     """
     from dynagate.cli.progress import TerminalProgress
     from dynagate.hw.targets.area import area, check_liberty
-    from dynagate.hw.targets.synth import synthesize, synthesize_modules, table, table_of, tops
+    from dynagate.hw.targets.synth import design_modules, netlist_table, synthesize, synthesize_modules, table_of
 
     liberty, families = options.liberty, options.families
     if liberty is not None:
@@ -270,9 +270,9 @@ def synth(
     with TerminalProgress() as progress:
         built = built_as_asked(robot, region, progress=progress, **request)
         if liberty is not None:
-            text = area(tops(built), liberty, progress).text(f"{built.title}, II = {built.hardware.plan.ii}")
+            text = area(design_modules(built), liberty, progress).text(f"{built.title}, II = {built.hardware.plan.ii}")
         else:
-            text = table(built, [synthesize(built, family, progress=progress) for family in families])
+            text = netlist_table(built, [synthesize(built, family, progress=progress) for family in families])
     click.echo(text)
     click.echo(built.folder)
 

@@ -295,7 +295,7 @@ def _integers(
     from dynagate.fixedpoint.emit import emit_integers
     from dynagate.fixedpoint.models.files import read_formats
     from dynagate.fixedpoint.proof.certificate import certified
-    from dynagate.fixedpoint.proof.error_bounds import beside
+    from dynagate.fixedpoint.proof.error_bounds import proved_and_sampled
 
     progress("choosing formats")
     policy = Policy(word=word, ranges=PROVED if proved else SAMPLED)
@@ -310,7 +310,7 @@ def _integers(
     known: dict[str, str] = {}
     if proved:
         progress("proving ranges and errors")
-        shown = beside(formatted, region, policy)
+        shown = proved_and_sampled(formatted, region, policy)
         known = {name: block.text() for name, block in shown.blocks.items()} | {"ranges": shown.text()}
     if certificate:
         progress("bounding the errors of results")

@@ -21,7 +21,7 @@ from dynagate.graph.evaluate import InputRange
 from dynagate.graph.packing import unpacked
 from dynagate.host.bound import BoundCall, ShapeCache
 from dynagate.host.devices.face import Executor, Overflow, UnderWay
-from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
+from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, merged_axes, restricted
 from dynagate.host.links import BatchTiming, OverflowedError, OverflowWarning
 from dynagate.host.opened import Maker, Opened, remake
 from dynagate.host.pending import Pending
@@ -451,7 +451,7 @@ class Function(Opened):
             if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != self.device.dtype:
                 kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "nothing"
                 raise ArgumentError(f"out.{port.name} is {kind}; expected {self.device.dtype} {shape}")
-            view = flat(array, len(leading))
+            view = merged_axes(array, len(leading))
             if not _is_view(view, array) or not self.device.fits(view) or not view.flags.writeable:
                 raise ArgumentError(
                     f"out.{port.name} cannot be written in one piece; expected results of an earlier call"
@@ -563,7 +563,7 @@ def _is_view(view: npt.NDArray[Any], array: npt.NDArray[Any]) -> bool:
 
 def _in_place(name: str, array: npt.NDArray[Any], leading: Leading) -> npt.NDArray[Any]:
     """Return an input as (batch, *shape) in a view, so that the array's shape and dtype may change in place."""
-    view = flat(array.view(np.ndarray), len(leading))
+    view = merged_axes(array.view(np.ndarray), len(leading))
     if not _is_view(view, array):
         raise ArgumentError(
             f"input '{name}' has gaps between its leading axes {leading} and cannot be read in place; expected an "

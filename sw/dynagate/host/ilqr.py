@@ -36,7 +36,7 @@ from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.problems import ProblemInput, Problems
 from dynagate.host.solution import Solution
-from dynagate.host.solver import Solver, check_counts, own
+from dynagate.host.solver import Solver, check_counts, loop_input
 from dynagate.native.package import loop_package
 from dynagate.native.package_files import write_package
 from dynagate.native.portable_loop import same_inputs
@@ -311,14 +311,14 @@ class Ilqr(Solver):
         robot, n, knots = self.robot, self.robot.nv, self.knots
         shapes = {"qs": (knots, robot.nq), "qds": (knots, n), "us": (knots, n), "gains": (knots, n, 2 * n)}
         start = ProblemInput((robot.nq,), None, {"q0": ..., "q_last": ...})
-        asked = {"q0": start, **{name: own(name, shape) for name, shape in shapes.items()}}
+        asked = {"q0": start, **{name: loop_input(name, shape) for name, shape in shapes.items()}}
         for name, size in self.options.states.ease_sizes().items():
             parts = {name: (slice(None), slice(-1)), of_last(name, True): (slice(None), -1)}
             asked[name] = ProblemInput((knots + 1, size), None, parts)
         for name, shape in self.options.states.shift_shapes(knots).items():
-            asked[name] = own(name, shape)
+            asked[name] = loop_input(name, shape)
         if self.options.kept:
-            asked[WEIGHT] = own(WEIGHT, ())
+            asked[WEIGHT] = loop_input(WEIGHT, ())
         return asked
 
     @property

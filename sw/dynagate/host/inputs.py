@@ -48,7 +48,7 @@ def checked(
         leading = leading_axes(ports, own)
     else:
         own, leading = common_axes(ports, own, _spread)
-    arrays = {name: flat(array, len(leading)) for name, array in own.items()}
+    arrays = {name: merged_axes(array, len(leading)) for name, array in own.items()}
     for port in ports:
         check_values(port, arrays[port.name], leading)
     return arrays, leading
@@ -59,7 +59,7 @@ def _spread(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]
     return np.ascontiguousarray(np.broadcast_to(array, shape))
 
 
-def flat(array: npt.NDArray[Any], axes: int) -> npt.NDArray[Any]:
+def merged_axes(array: npt.NDArray[Any], axes: int) -> npt.NDArray[Any]:
     """Merge the leading axes of an array.
 
     Args:
@@ -131,7 +131,7 @@ def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
         with np.errstate(over="ignore"):
             finite = np.isfinite(array if array.dtype == dtype else array.astype(dtype))
         if not finite.all():
-            at = first(~finite)
+            at = first_index(~finite)
             expected = f"numbers that {dtype} holds" if np.isfinite(array[at]) else "finite numbers"
             raise EntryError(f"input '{name}' is {array[at]} at {{at}}; expected {expected}{origin(array[at])}", at)
 
@@ -154,7 +154,7 @@ def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.
         columns = array.reshape(len(array), -1)[:, entries].astype(np.float64)
         large.reshape(len(array), -1)[:, entries] = np.abs(columns) >= limit
         if large.any():
-            at = first(large)
+            at = first_index(large)
             raise EntryError(
                 f"input '{name}' is {array[at]:g} at {{at}}; expected angles below {limit:.0f} rad for {dtype}: "
                 "subtract multiples of 2π",
@@ -233,7 +233,7 @@ def check_fits(name: str, column: npt.NDArray[np.float64], fmt: Format, samples:
         )
 
 
-def brought(
+def as_streamed(
     port: InputRange,
     k: int,
     column: npt.NDArray[np.float64],
@@ -277,11 +277,11 @@ def check_results(outputs: Arrays, dtype: np.dtype[Any]) -> None:
     for name, array in outputs.items():
         finite = np.isfinite(array)
         if not finite.all():
-            at = first(~finite)
+            at = first_index(~finite)
             raise EntryError(f"output '{name}' is {array[at]} at {{at}}: {TOO_LARGE.format(dtype)}", at)
 
 
-def moderate(arrays: Arrays, dtype: np.dtype[Any]) -> bool:
+def all_moderate(arrays: Arrays, dtype: np.dtype[Any]) -> bool:
     """Return whether all numbers are finite and smaller than the largest angle, so that no check can fail.
 
     Args:
@@ -295,7 +295,7 @@ def moderate(arrays: Arrays, dtype: np.dtype[Any]) -> bool:
     return all(-limit < array.min(initial=0) and array.max(initial=0) < limit for array in arrays.values())
 
 
-def first(where: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+def first_index(where: npt.NDArray[np.bool_]) -> tuple[int, ...]:
     """Return the first index at which an array is true.
 
     Args:

@@ -23,8 +23,8 @@ from dynagate.forces.force import check_forces
 from dynagate.forces.options import StepOptions
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.problems import ProblemInput
-from dynagate.host.solution import after
-from dynagate.host.solver import Solver, check_counts, own
+from dynagate.host.solution import shifted_by
+from dynagate.host.solver import Solver, check_counts, loop_input
 from dynagate.native import noise
 from dynagate.native.sampling import Sampling
 from dynagate.robot.checked import RobotOrName
@@ -62,7 +62,7 @@ class Sampled:
         Raises:
             ArgumentError: The horizon has fewer knots.
         """
-        return after(self.tau, knots, -2)
+        return shifted_by(self.tau, knots, -2)
 
     def __repr__(self) -> str:
         shape = self.cost.shape
@@ -212,7 +212,7 @@ class Mppi(Solver):
 
     @property
     def own_asked(self) -> dict[str, ProblemInput]:
-        return {"tau": own("tau", (self.knots, self.robot.nv))}
+        return {"tau": loop_input("tau", (self.knots, self.robot.nv))}
 
     @property
     def fixed(self) -> dict[str, Array]:

@@ -16,7 +16,7 @@ from dynagate.base.warned import warn
 from dynagate.host.bound import BoundCall, repeated
 from dynagate.host.device import Device
 from dynagate.host.devices.face import Executor
-from dynagate.host.devices.stream_steps import EVERY, STEPS, empty_outputs, shown
+from dynagate.host.devices.stream_steps import EVERY, STEPS, empty_outputs, returned_steps
 from dynagate.host.inputs import check_ranges
 from dynagate.host.links import BatchTiming, OverflowWarning
 from dynagate.host.region_exit import RegionExit
@@ -107,7 +107,7 @@ class RolloutDevice(Device):
         if last and every != 1:
             raise ArgumentError(f"every={every} and last=True; expected one of them")
         every = LAST if last else int(every)
-        comes = shown(count, every, longest)
+        comes = returned_steps(count, every, longest)
         outputs = empty_outputs(self.device, batch, longest)
         flagged = np.zeros(comes.shape, bool)
         if batch and (lost is None or not lost.all()):

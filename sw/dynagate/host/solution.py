@@ -73,7 +73,7 @@ class Solution:
             ArgumentError: The horizon has fewer knots.
         """
         axes = {"q": -2, "qd": -2, "tau": -2, "gains": -3, "multipliers": -2}
-        return replace(self, **{name: after(getattr(self, name), knots, axis) for name, axis in axes.items()})
+        return replace(self, **{name: shifted_by(getattr(self, name), knots, axis) for name, axis in axes.items()})
 
     def __repr__(self) -> str:
         shape = self.cost.shape
@@ -94,7 +94,7 @@ answering(
 )
 
 
-def after(array: Array, knots: int, axis: int) -> Array:
+def shifted_by(array: Array, knots: int, axis: int) -> Array:
     """Shift an array by a number of knots and repeat its last entry.
 
     Args:

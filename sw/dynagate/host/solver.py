@@ -153,7 +153,7 @@ class Solver(LoopSolver):
     @cached_property
     def asked(self) -> dict[str, ProblemInput]:
         """All that each problem gives."""
-        start = {"q0": own("q0", (self.robot.nq,)), "qd0": own("qd0", (self.robot.nv,))}
+        start = {"q0": loop_input("q0", (self.robot.nq,)), "qd0": loop_input("qd0", (self.robot.nv,))}
         return {**start, **self.own_asked, **self.of_call}
 
     def begun(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> Problems:
@@ -290,7 +290,7 @@ def _parameters(solver: type[Solver]) -> list[str]:
     return [each.name for each in arguments if each.kind is not inspect.Parameter.VAR_KEYWORD]
 
 
-def own(name: str, shape: tuple[int, ...]) -> ProblemInput:
+def loop_input(name: str, shape: tuple[int, ...]) -> ProblemInput:
     """Return an input of problems that is one input of the loop, with the same name.
 
     Args:

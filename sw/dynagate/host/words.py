@@ -17,7 +17,7 @@ from dynagate.design.words import FIXED
 from dynagate.fixedpoint.format import carried
 from dynagate.fixedpoint.models.evaluate import EXACT, infinite
 from dynagate.graph.packing import ZERO
-from dynagate.host.inputs import Arrays, brought
+from dynagate.host.inputs import Arrays, as_streamed
 from dynagate.host.links import DeviceError
 from dynagate.host.tags import COUNT_MASK, Tags, check_tags, tags_from
 from dynagate.native.compile import CompileError
@@ -70,7 +70,7 @@ def checked_values(
         flat = arrays[port.name].astype(np.float64).reshape(batch, len(port.fields))
         for k, index in enumerate(port.fields):
             field = design.input.fields[index]
-            columns.append(brought(port, k, flat[:, k], field.range, field.format, numbers.get(port.name)))
+            columns.append(as_streamed(port, k, flat[:, k], field.range, field.format, numbers.get(port.name)))
     return np.stack(columns, axis=1) if columns else np.zeros((batch, 0))
 
 

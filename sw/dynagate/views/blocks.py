@@ -11,7 +11,7 @@ from dynagate.design.design import DesignRecord
 from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.designs import Design
 from dynagate.hw.plan.flow import FIFO_LATENCY
-from dynagate.hw.plan.timeline import spans
+from dynagate.hw.plan.timeline import pass_spans
 from dynagate.views.svg import BLUE, FAINT, GREEN, ORANGE, SKY, Canvas, shortened
 
 STEP_X, STEP_Y, BOX_X, BOX_Y, MARGIN = 96, 46, 86, 30, 10
@@ -32,7 +32,7 @@ class BlockDiagram:
 
 def datapath_blocks(built: Design[Pipeline]) -> BlockDiagram:
     """Return the streams, the passes in the order in which they begin, and the FIFOs behind them."""
-    passes = [span.name for span in spans(built.hardware.plan)]
+    passes = [span.name for span in pass_spans(built.hardware.plan)]
     design = built.design
     front = [("input stream", _stream_text(design, "input"), STREAM)]
     if design.axi is not None:

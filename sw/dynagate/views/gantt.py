@@ -6,7 +6,7 @@ import math
 from collections import Counter
 
 from dynagate.hw.plan.plan import Plan
-from dynagate.hw.plan.timeline import OperationChain, Span, chain, spans, units_in_use
+from dynagate.hw.plan.timeline import OperationChain, Span, chain, pass_spans, units_in_use
 from dynagate.views.svg import (
     BLUE,
     FAINT,
@@ -36,7 +36,7 @@ LETTERS = 20
 
 def draw_schedule(robot: str, plan: Plan) -> str:
     """Return the schedule as SVG: a row per pass, darker where more operations start, with the longest chain above."""
-    rows, longest = spans(plan), chain(plan)
+    rows, longest = pass_spans(plan), chain(plan)
     height = TOP + (len(rows) + 1) * ROW + 50
     title = f"{robot} {plan.formatted.graph.name}: schedule"
     canvas = Canvas(LEFT + CHART + RIGHT, height, title)

@@ -19,7 +19,7 @@ from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.functions import opening_graphs
 from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.devices.options import DeviceOptions
-from dynagate.host.devices.scan import describe
+from dynagate.host.devices.scan import set_ports
 from dynagate.host.devices.sources import LoopSource
 from dynagate.host.inputs import TOO_LARGE, Arrays, check_angles, check_finite, check_results
 from dynagate.native.kernel import TANGLED
@@ -206,7 +206,7 @@ class CpuScan(Executor):
         pack: bool = False,
         progress: Progress = quiet,
     ) -> None:
-        describe(self, loop, external_forces, pack)
+        set_ports(self, loop, external_forces, pack)
         self.dtype = np.dtype(dtype)
         progress("C compiler: loop over links")
         self.kernel = LoopKernel(loop, self.dtype, threads=threads)

@@ -19,9 +19,9 @@ from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.functions import opening_graphs
 from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.devices.options import DeviceOptions
-from dynagate.host.devices.scan import describe
+from dynagate.host.devices.scan import set_ports
 from dynagate.host.devices.sources import LoopSource
-from dynagate.host.inputs import Arrays, check_angles, check_finite, check_results, moderate
+from dynagate.host.inputs import Arrays, all_moderate, check_angles, check_finite, check_results
 from dynagate.host.links import DeviceError
 from dynagate.native.arrays import lies
 from dynagate.native.gpu import GpuError, GpuKernel
@@ -174,7 +174,7 @@ class CudaDevice(Executor):
         return lies(array, self._layout)
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
-        ordinary = moderate(arrays, self.dtype)
+        ordinary = all_moderate(arrays, self.dtype)
         if not ordinary:
             check_finite(arrays, self.dtype)
             check_angles(arrays, self.angles, self.dtype)
@@ -226,7 +226,7 @@ class CudaScan(CudaDevice):
         pack: bool = False,
         progress: Progress = quiet,
     ) -> None:
-        describe(self, loop, external_forces, pack)
+        set_ports(self, loop, external_forces, pack)
         self.dtype, self.stream, self._layout = np.dtype(dtype), stream, "rows"
         progress("nvcc: loop over links")
         with on_card(f"GPU {number}"):

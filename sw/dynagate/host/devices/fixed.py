@@ -22,7 +22,7 @@ from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.functions import traced
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
-from dynagate.host.devices.scan import SCAN, inputs_of, scanned
+from dynagate.host.devices.scan import SCAN, inputs_of, loop_over_links
 from dynagate.host.devices.sources import DesignSource, FunctionSource, MotionSource
 from dynagate.host.inputs import Arrays, check_ranges
 from dynagate.integrators.design_graph import graph_of
@@ -78,7 +78,7 @@ def open_function(source: FunctionSource, options: IntegerExecutor, progress: Pr
     region = (options.region or Region.of(robot)).of_robot(robot)
     if options.certificate:
         check_certificate(function, algorithm, robot)
-    if algorithm.form == SCAN and (loop := scanned(robot, function, algorithm, list(options.changed()))):
+    if algorithm.form == SCAN and (loop := loop_over_links(robot, function, algorithm, list(options.changed()))):
         from dynagate.fixedpoint.models.scans import assign_scans
 
         external = algorithm.external_forces

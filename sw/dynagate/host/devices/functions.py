@@ -14,7 +14,7 @@ from dynagate.graph.loop import Loop
 from dynagate.host.devices.face import Executor
 from dynagate.host.devices.options import Opener
 from dynagate.host.devices.parts import FunctionsDevice
-from dynagate.host.devices.scan import scanned
+from dynagate.host.devices.scan import loop_over_links
 from dynagate.host.devices.sources import FunctionSource
 
 GraphOf = Callable[[FunctionSource, Any, Progress], Graph]
@@ -53,7 +53,7 @@ def opening_graphs(
 
     def one(source: FunctionSource, options: Any, progress: Progress) -> Executor:
         robot, name, algorithm = source
-        if of_scan is not None and (loop := scanned(robot, name, algorithm, list(options.changed()))):
+        if of_scan is not None and (loop := loop_over_links(robot, name, algorithm, list(options.changed()))):
             return of_scan(loop, algorithm.external_forces, options, progress)
         return of_graph(graph_of(source, options, progress), options, progress)
 

@@ -18,7 +18,7 @@ from dynagate.integrators.chip_motion import ChipMotion
 AnyPort = Any
 
 
-def outside(
+def call_inputs(
     motion: ChipMotion, ports: Sequence[AnyPort], ranges: Ranges, velocity: Sequence[float]
 ) -> tuple[tuple[AnyPort, ...], Ranges]:
     """Return the inputs of a call for a rollout, and the values that they may have: q, qd and the inputs of each step.
@@ -51,5 +51,5 @@ def motion_device(formatted: FormattedLoop, motion: ChipMotion, design: DesignRe
     Returns:
         The device.
     """
-    inputs, ranges = outside(motion, formatted.inputs, loop_ranges(formatted), [np.inf] * motion.robot.nv)
+    inputs, ranges = call_inputs(motion, formatted.inputs, loop_ranges(formatted), [np.inf] * motion.robot.nv)
     return FixedDevice(MotionModel(formatted, motion.begun, inputs, ranges, design.numbers), design)

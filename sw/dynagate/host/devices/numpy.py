@@ -22,7 +22,7 @@ from dynagate.host.devices.functions import opening_graphs
 from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
-from dynagate.host.devices.scan import describe
+from dynagate.host.devices.scan import set_ports
 from dynagate.host.devices.sources import DesignSource, LoopSource
 from dynagate.host.inputs import Arrays, check_angles, check_results
 
@@ -141,5 +141,5 @@ class NumpyScan(NumpyDevice):
     text = "numpy, float64, a loop over links"
 
     def __init__(self, loop: Loop, external_forces: bool, *, pack: bool = False) -> None:
-        describe(self, loop, external_forces, pack)
+        set_ports(self, loop, external_forces, pack)
         self._evaluate = partial(evaluate_loop, loop)

@@ -19,16 +19,16 @@ from dynagate.design.rebuilt import robot_of
 from dynagate.design.words import beats, number_of
 from dynagate.host.devices import Executor, StreamDevice
 from dynagate.host.devices.face import Overflow, UnderWay
-from dynagate.host.devices.motions import outside
+from dynagate.host.devices.motions import call_inputs
 from dynagate.host.devices.options import PROGRAM
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.sources import DesignSource
 from dynagate.host.devices.stream_steps import stream_ranges
 from dynagate.host.drivers import ShellSession
-from dynagate.host.inputs import Arrays, brought
+from dynagate.host.inputs import Arrays, as_streamed
 from dynagate.host.links import DeviceError, DeviceLink, closed_on_failure
 from dynagate.host.tags import check_tags, tags_from
-from dynagate.hw.processor.streams import behind
+from dynagate.hw.processor.streams import with_streams
 from dynagate.hw.rtl.regmap import IDENTITY, VERSION
 from dynagate.integrators.chip_motion import ChipMotion
 from dynagate.integrators.methods import SOLVING
@@ -122,16 +122,16 @@ class ProgramSession(ShellSession):
             raise DeviceError(f"{self.link.text} is closed; open it again")
         self.has_program = False
         self.recover()
-        self._load(behind(design, here.axi.width, here.axi.last), words)
+        self._load(with_streams(design, here.axi.width, here.axi.last), words)
         return self.design
 
     def _load(self, design: DesignRecord[ProgramBody], words: Words) -> None:
         """Load a program. Raise DesignError if the core refuses it."""
-        from dynagate.hw.processor.isa.packets import packets
+        from dynagate.hw.processor.isa.packets import packed_messages
 
         axi, link = design.axi, self.link
         assert axi is not None
-        asked = packets(words)
+        asked = packed_messages(words)
         size = beats(asked.shape[1], axi.width)
         samples = link.buffer((len(asked), size, axi.lanes))
         rows = samples.reshape(len(asked), size * axi.lanes)
@@ -176,7 +176,7 @@ class ProgramSteps(Executor):
         self.motion = motion
         self._number = number_of(design.body.stream_words)
         if motion is not None:
-            self.inputs, self.ranges = outside(motion, self.inputs, self.ranges, design.region["velocity"])
+            self.inputs, self.ranges = call_inputs(motion, self.inputs, self.ranges, design.region["velocity"])
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         if self.motion is not None:
@@ -208,7 +208,7 @@ class ProgramSteps(Executor):
         values = np.zeros((batch, pieces * per_sample, len(port.fields)))
         for k, index in enumerate(port.fields):
             field = self.design.input.fields[index]
-            exact = brought(port, k, flat[:, :, k].ravel(), field.range, field.format, self._number)
+            exact = as_streamed(port, k, flat[:, :, k].ravel(), field.range, field.format, self._number)
             values[:, : flat.shape[1], k] = exact.reshape(batch, -1)
         codec = self.design.wire.input
         for step in range(per_sample):
@@ -356,10 +356,10 @@ def program_device(session: ProgramSession) -> Executor:
         if design.functions:
             devices = {each.name: PartDevice(each, ProgramDevice(session, each)) for each in design.body.functions}
             return FunctionsDevice(design.function, devices)
-        return ProgramSteps(session, motion=motion_of(design)) if design.keeps_states else ProgramDevice(session)
+        return ProgramSteps(session, motion=chip_motion_of(design)) if design.keeps_states else ProgramDevice(session)
 
 
-def motion_of(design: DesignRecord[ProgramBody]) -> ChipMotion | None:
+def chip_motion_of(design: DesignRecord[ProgramBody]) -> ChipMotion | None:
     """Return the first states of a rollout whose steps solve equations.
 
     Args:

@@ -23,12 +23,12 @@ from dynagate.host.devices.fixed import DesignInFixed, FixedDevice, graph_device
 from dynagate.host.devices.motions import motion_device
 from dynagate.host.devices.numpy import LoopInNumpy, NumpyDevice
 from dynagate.host.devices.parts import FunctionsDevice
-from dynagate.host.devices.program_session import ProgramSession, core_of, motion_of, program_device
+from dynagate.host.devices.program_session import ProgramSession, chip_motion_of, core_of, program_device
 from dynagate.host.devices.sim import Simulation
 from dynagate.host.devices.sources import DesignSource
 from dynagate.host.links import DeviceLink, closed_on_failure
 from dynagate.host.sim_links import SimShellLink
-from dynagate.hw.processor.streams import behind
+from dynagate.hw.processor.streams import with_streams
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.rtl.regmap import with_processor
 from dynagate.integrators.step import CARRY
@@ -68,7 +68,7 @@ def open_sim(source: DesignSource, options: ProgramOnSim, progress: Progress = q
 
     core, content, axi = core_of(source), source.stored, options.axi
     streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=core.stream_words)
-    design = behind(content, streams.width, streams.last)
+    design = with_streams(content, streams.width, streams.last)
     words = load_words(source.folder, content)
     library = core_library(core, streams, options.cores, progress=progress)
     link = SimShellLink(library, design, pauses=options.pauses, seed=options.seed)
@@ -89,14 +89,14 @@ def open_board(source: DesignSource, options: BoardExecutor, progress: Progress 
     core_of(source)
     content, text = source.stored, options.text(source.folder, progress)
     last = PER_SAMPLE if text.row is LINKS["uart"] else PER_BATCH
-    design = behind(content, WORD, last)
+    design = with_streams(content, WORD, last)
     words = load_words(source.folder, content)
     link = text.opened(design)
     with closed_on_failure(link):
         width = _width(link)
     if width != WORD:
         link.close()
-        design = behind(content, width, last)
+        design = with_streams(content, width, last)
         link = text.opened(design)
     return program_device(ProgramSession(design, words, link, shows_progress=progress is not quiet))
 
@@ -136,7 +136,7 @@ def _integers_of_graph(formatted: FormattedGraph, content: DesignRecord[ProgramB
 
 
 def _integers_of_loop(formatted: FormattedLoop, content: DesignRecord[ProgramBody]) -> Executor:
-    motion = motion_of(content)
+    motion = chip_motion_of(content)
     if motion is None:
         return FixedDevice(SolverModel(formatted, content.numbers), content)
     return motion_device(formatted, motion, content)

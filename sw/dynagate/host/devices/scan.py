@@ -30,7 +30,7 @@ OF_GRAPHS = ("layout", "certificate")
 """Options of devices that only a graph has."""
 
 
-def scanned(robot: Robot, name: str, algorithm: AlgorithmOptions, others: Sequence[str]) -> Loop | None:
+def loop_over_links(robot: Robot, name: str, algorithm: AlgorithmOptions, others: Sequence[str]) -> Loop | None:
     """Return a function as a loop over links, if its form is SCAN, or if the robot is large and no option needs a
     graph.
 
@@ -72,7 +72,7 @@ def inputs_of(loop: Loop, external_forces: bool) -> list[Port]:
     return [ports[argument.name] for argument in function(loop.name).inputs_with(external_forces)]
 
 
-def describe(device: Executor, loop: Loop, external_forces: bool, pack: bool = False) -> None:
+def set_ports(device: Executor, loop: Loop, external_forces: bool, pack: bool = False) -> None:
     """Set the inputs and outputs of a device that computes a loop of one iteration, as `trace_scan` returns it.
 
     Args:

@@ -18,7 +18,7 @@ STEPS, EVERY = "steps", "every"
 results come out, (), besides those of each last one."""
 
 
-def shown(steps: npt.NDArray[np.int64], every: int, longest: int) -> npt.NDArray[np.bool_]:
+def returned_steps(steps: npt.NDArray[np.int64], every: int, longest: int) -> npt.NDArray[np.bool_]:
     """Return the steps whose results the device sends, (batch, longest)."""
     step, last = np.arange(1, longest + 1), steps[:, None]
     return (step == last) | ((step % every == 0) & (step < last))
@@ -78,7 +78,7 @@ class StreamSteps(Executor):
         count = next(iter(outputs.values())).shape[1]
         order = StepOrder.of(steps, self.capacity)
         own = order.inputs({port.name: arrays[port.name] for port in self.inputs}, self.carry.values())
-        comes = np.flatnonzero(shown(steps, every, count)[order])
+        comes = np.flatnonzero(returned_steps(steps, every, count)[order])
         results, overflow = self.driver.run_steps(own, order.commands(steps), comes, every)
         back = StepOrder(order.trajectory[comes], order.step[comes])
         for name, x in results.items():

@@ -23,7 +23,7 @@ from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import parts_of, with_code
 from dynagate.graph.region import Kind
-from dynagate.host.report.rules import LONGER, Rule, equal, most
+from dynagate.host.report.rules import LONGER, Rule, at_most, equal_integers
 from dynagate.host.report.sections import labeled
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ class OutputErrors:
             "the largest error" if self.quantile == 1.0 else f"the error that {self.quantile:.4g} of the states keep"
         )
         helps = f"{LONGER}, a larger --error, or a smaller operating region"
-        yield equal(f"{self.name}: the comparison of the hardware with its integers", self.exact)
-        yield most(f"{self.name}: {share} in the region", self.at_quantile, self.allowed, helps, "{:.2e}")
+        yield equal_integers(f"{self.name}: the comparison of the hardware with its integers", self.exact)
+        yield at_most(f"{self.name}: {share} in the region", self.at_quantile, self.allowed, helps, "{:.2e}")
         if self.quantile < 1.0 and self.by_reference is not None:
             what = f"{self.name}: the largest error against the truth"
-            yield most(what, self.by_reference.max(), self.allowed, helps, "{:.2e}")
+            yield at_most(what, self.by_reference.max(), self.allowed, helps, "{:.2e}")
 
 
 def _truth(block: OutputErrors) -> str | None:
@@ -159,7 +159,7 @@ class FunctionMeasurement:
         for function in self.functions:
             prefix = f"{function.name}: " if len(self.functions) > 1 else ""
             rules += [
-                most(
+                at_most(
                     f"{prefix}the number of overflows among {function.states[kind]} {WHICH[kind]}",
                     count,
                     int(OVERFLOWS[kind] * function.states[kind] + 1.0 * (kind == "limits")),

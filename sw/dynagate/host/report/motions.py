@@ -16,7 +16,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import KINDS, Kind
 from dynagate.host.devices.face import Executor
 from dynagate.host.devices.stream_steps import EVERY, STEPS, empty_outputs
-from dynagate.host.report.rules import Rule, equal
+from dynagate.host.report.rules import Rule, equal_integers
 from dynagate.host.report.sections import labeled
 from dynagate.integrators.chip_motion import FAILURES, ChipMotion, extra
 from dynagate.robot import Robot
@@ -76,7 +76,7 @@ class MotionMeasurement:
     @property
     def rules(self) -> list[Rule]:
         """Return the rule that every integer and flag is equal."""
-        return [equal("the comparison of the trajectories with the integers", self.exact)]
+        return [equal_integers("the comparison of the trajectories with the integers", self.exact)]
 
     @property
     def lines(self) -> list[str]:

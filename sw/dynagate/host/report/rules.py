@@ -29,7 +29,7 @@ class Rule:
         return f"{self.what} is {self.value}; expected {self.limit}. To pass, {self.helps}."
 
 
-def most(what: str, value: float, limit: float, helps: str, form: str = "{:.3g}") -> Rule:
+def at_most(what: str, value: float, limit: float, helps: str, form: str = "{:.3g}") -> Rule:
     """Return the rule that a number is at most a limit. A NaN fails.
 
     Args:
@@ -45,7 +45,7 @@ def most(what: str, value: float, limit: float, helps: str, form: str = "{:.3g}"
     return Rule(what, form.format(value), f"at most {form.format(limit)}", bool(value <= limit), helps)
 
 
-def equal(what: str, exact: bool) -> Rule:
+def equal_integers(what: str, exact: bool) -> Rule:
     """Return the rule that the simulated hardware computes the integers of the executor.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from dynagate.host.report.rules import BUG, Rule, most, passed, verdict
+from dynagate.host.report.rules import BUG, Rule, at_most, passed, verdict
 
 Kind = TypeVar("Kind")
 
@@ -49,7 +49,7 @@ class Pace:
     @property
     def rules(self) -> list[Rule]:
         """Return the rule that results came at full speed."""
-        return [most(self.what, self.cycles, self.limit, BUG, "{:.6g}")]
+        return [at_most(self.what, self.cycles, self.limit, BUG, "{:.6g}")]
 
 
 @dataclass(frozen=True)

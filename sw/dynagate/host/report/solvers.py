@@ -21,7 +21,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.host.ilqr import ILQR
 from dynagate.host.opening import open
-from dynagate.host.report.rules import Rule, equal
+from dynagate.host.report.rules import Rule, equal_integers
 from dynagate.host.report.sections import labeled
 from dynagate.host.solver import bounds_of
 
@@ -201,8 +201,8 @@ class SolverMeasurement:
         """Return the rules: the integers are equal, and all but a share FEW of the problems are close to float64."""
         count = len(self.cost)
         return [
-            equal("the comparison of the core with its integers", self.exact),
-            equal("the comparison in calls that go on with the plan before", self.warm),
+            equal_integers("the comparison of the core with its integers", self.exact),
+            equal_integers("the comparison in calls that go on with the plan before", self.warm),
             Rule(
                 f"the number of problems near float64, whose cost is within {COST_ERROR:g} and whose gains or torques "
                 f"are within {RESULT_ERROR:g},",
