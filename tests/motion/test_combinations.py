@@ -27,6 +27,7 @@ ARM = robots.load("two_joint_arm").with_damping(0.1)
 STEPS, DT = 3, 2e-3
 TIP, FLOOR = Point("forearm", (0.0, 0.0, 0.3)), Plane(offset=-0.4)
 GROUND = RigidContact([TIP], [FLOOR], compliance=1e-3, tolerance=1e-12, sweeps=4000)
+HELD_GROUND = replace(GROUND, compliance=0.1)
 EQUAL = ARM.with_joint_equality("elbow", "shoulder", (0.1, -1.0))
 VARIED = ARM.with_variable("*.mass", "elbow.damping", "gravity", "ground.friction")
 VALUES = {name: np.broadcast_to(1.1 * value, (3, *value.shape)).copy() for name, value in VARIED.parameters.items()}
@@ -111,6 +112,8 @@ def options_of(name: str, column: str) -> dict[str, Any]:
     options = {**METHODS[column], **ROWS[name].options}
     if "dtype" in options and "contacts" in options:
         options["contacts"] = replace(GROUND, tolerance=1e-5)
+    if "constrained" in options and "contacts" in options:
+        options["contacts"] = HELD_GROUND
     return options
 
 
@@ -178,7 +181,8 @@ def check_method(name: str, column: str) -> None:
     row = replace(row, inputs=inputs)
     motion = moved(rollout_of(name, column), name, torques, row)
     assert motion.converged.all()
-    states = by_steps(row, torques, {"integrator": "rk4"} if is_mean else METHODS[column])
+    alone = {**METHODS[column], **({"contacts": HELD_GROUND} if row.robot is EQUAL and column == "ground" else {})}
+    states = by_steps(row, torques, {"integrator": "rk4"} if is_mean else alone)
     if row.options.get("every"):
         states = [states[0], states[-1]]
     atol = 1e-4 if is_mean else row.atol
@@ -191,8 +195,19 @@ def check_method(name: str, column: str) -> None:
         if not is_mean:
             np.testing.assert_allclose(motion.qd[:, k], qd, atol=max(10.0 * atol, 1e-7))
     if "linearize" in row.options:
-        nudged = rollout_of("no option", column)(START + np.array([1e-6, 0.0]), SPEED, TORQUES)
-        np.testing.assert_allclose(motion.a[:, 0, :2, 0], (nudged.q[:, 1] - motion.q[:, 1]) / 1e-6, atol=1e-4)
+        check_linear(motion, column)
+
+
+def check_linear(motion: Trajectories, column: str) -> None:
+    """Compare the matrices of the first step with differences."""
+    plain = rollout_of("no option", column)
+    for k, way in enumerate(1e-6 * np.eye(6)):
+        q, qd, tau = np.split(way, 3)
+        ends = [plain(START + s * q, SPEED + s * qd, TORQUES + s * tau) for s in (1.0, -1.0)]
+        for name, rows in (("q", slice(0, 2)), ("qd", slice(2, 4))):
+            slope = (getattr(ends[0], name)[:, 1] - getattr(ends[1], name)[:, 1]) / 2e-6
+            found = np.concatenate([motion.a, motion.b], axis=3)[:, 0, rows, k]
+            np.testing.assert_allclose(found, slope, rtol=1e-4, atol=1e-5)
 
 
 def check_framework(framework: str, name: str, column: str) -> None:
@@ -222,16 +237,37 @@ def check_framework(framework: str, name: str, column: str) -> None:
     if not (name == VJP or row.inputs or row.parameters):
         return
     named = {**row.inputs, **row.parameters}
-    expected = plain.vjp(motion, TORQUES, weights, 0.0 * weights, **named)["tau"]
+    expected = plain.vjp(motion, TORQUES, weights, 0.0 * weights, **named)
+    places = {"tau": 2, **{each: 3 + len(active) + k for k, each in enumerate(row.inputs)}}
     if framework == "torch":
-        tensors[2].requires_grad_()
+        for place in places.values():
+            tensors[place].requires_grad_()
         (run(*tensors).q * torch.tensor(weights)).sum().backward()
-        slope = tensors[2].grad
+        slopes = [tensors[place].grad for place in places.values()]
     else:
         import jax
 
-        slope = jax.grad(lambda tau: (run(*tensors[:2], tau, *tensors[3:]).q * weights).sum())(TORQUES)
-    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-12)
+        slopes = jax.grad(lambda *all_of: (run(*all_of).q * weights).sum(), tuple(places.values()))(*tensors)
+    for each, slope in zip(places, slopes, strict=True):
+        np.testing.assert_allclose(slope, expected[each], rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.filterwarnings(f"ignore::{RobotWarning.__module__}.{RobotWarning.__name__}")
+@pytest.mark.parametrize("column", METHODS)
+@pytest.mark.parametrize("feedback", [False, True])
+def test_gradients_by_targets_of_servos(column: str, feedback: bool) -> None:
+    name = "`Servo` with the input `target`"
+    options = {**options_of(name, column), **({"feedback": True} if feedback else {})}
+    rollout = Rollout(ARM, STEPS, DT, device="numpy", **options)
+    inputs, random = {**ROWS[name].inputs, **(GAINS if feedback else {})}, np.random.default_rng(1)
+    weights = random.normal(size=(2, 3, STEPS + 1, 2))
+    by = rollout.vjp(rollout(START, SPEED, TORQUES, **inputs), TORQUES, *weights, **inputs)["target"]
+    direction, costs = random.normal(size=by.shape), []
+    for sign in (1.0, -1.0):
+        inputs["target"] = ROWS[name].inputs["target"] + sign * 1e-5 * direction
+        motion = rollout(START, SPEED, TORQUES, **inputs)
+        costs.append((weights[0] * motion.q + weights[1] * motion.qd).sum())
+    np.testing.assert_allclose((by * direction).sum(), (costs[0] - costs[1]) / 2e-5, rtol=1e-5)
 
 
 COST = Cost.quadratic(q=1.0, qd=0.1, tau=1e-3)
@@ -271,19 +307,11 @@ SOLVES = {
     "`constrained`": "takes no constrained; expected an explicit method, such as 'rk4'",
     "`implicit_damping`": "takes no implicit_damping=True; expected none",
     "`dt=None`": "takes no dt=None; expected a constant time step",
-    "`linearize`": "takes no linearize; expected a method with derivatives, such as 'rk4'",
     "float32": "expected float64 to solve in",
     FIXED: "expected one of euler, semi_implicit_euler",
 }
-ON_GROUND = {
-    "`Stops`": STOPS,
-    "`constrained`": "contacts= takes no constrained; expected contacts= or constrained=True",
-    "`dt=None`": "takes no dt=None; expected a constant time step",
-    "`linearize`": "takes no linearize; expected gradients by `vjp`",
-    FIXED: "takes no contacts=; expected 'cpu', 'cuda' or 'numpy'",
-}
+ON_GROUND = {FIXED: "takes no contacts=; expected 'cpu', 'cuda' or 'numpy'"}
 OPERATORS = {
-    "`Servo` with the input `target`": "in an operator, which has no such input; expected forces without inputs",
     "`dt=None`": "dt=None for an operator; expected a constant time step in seconds",
     "`linearize`": "linearize= of an operator, which returns no a and b; expected the framework's own derivatives",
 }

@@ -14,11 +14,11 @@ import pytest
 from dynagate import Robot, Rollout, robots
 from dynagate.dynamics.recursions.poses import poses
 from dynagate.dynamics.tree import tree_of
-from dynagate.forces import Capsule, GroundBox, GroundSphere, HeightField
+from dynagate.forces import Capsule, GroundBox, GroundSphere, HeightField, Stops
 from dynagate.forces.contact import ContactError
 from dynagate.integrators import Plane, Point, RigidContact
 from dynagate.integrators.implicit.contact_pairs import contact_rows, links_of
-from dynagate.robot import Joint, Link
+from dynagate.robot import Joint, Link, Mimic
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
@@ -419,6 +419,48 @@ def test_momentum_of_two_bodies_that_touch_is_kept() -> None:
     turns = [Rotation.from_quat(motion.q[:, k : k + 4]) for k in (3, 10)]
     total = 2.0 * turns[0].apply(motion.qd[:, :3]) + 0.5 * turns[1].apply(motion.qd[:, 6:9])
     np.testing.assert_allclose(total, np.tile([-1.5, 0.0, 0.0], (401, 1)), atol=1e-9)
+
+
+@pytest.mark.parametrize("floating", [False, True])
+def test_mimic_joints_and_constraints_move_alike_on_the_ground(floating: bool) -> None:
+    """A joint that mimics another, and a constraint that makes it do so, with impacts."""
+    robot = ARM
+    if floating:
+        inertia = ((0.02, 0.0, 0.0), (0.0, 0.03, 0.0), (0.0, 0.0, 0.04))
+        base = Link("base", -1, Joint("root", "floating"), 3.0, (0.0, 0.0, 0.0), inertia)
+        moved = [replace(link, parent=link.parent + 1) for link in ARM.links]
+        robot = Robot("walker", (base, *moved))
+    follower = replace(robot.links[-1].joint, mimic=Mimic(robot.links[-2].joint.name, -0.8, 0.2))
+    mimic = replace(robot, links=(*robot.links[:-1], replace(robot.links[-1], joint=follower)))
+    equal = robot.with_joint_equality(robot.links[-1].joint.name, robot.links[-2].joint.name, (0.2, -0.8))
+    base = [0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0] if floating else []
+    q, qd = np.array([*base, 2.6]), np.array([*([0.1, 0.2, -0.5, 0.3, 0.2, 0.1] if floating else []), 0.8])
+    placed = equal.with_frame("tip", on="forearm", translation=TIP)
+    start = np.array([*q, 0.2 - 0.8 * q[-1]])
+    tip = dynagate.evaluate(dynagate.trace(placed, "frame_pose_tip"), {"q": start[None]})["frame_position"][0, 2]
+    contact = RigidContact([Point("forearm", TIP, 0.02)], [Plane(offset=tip - 0.04)], 0.4, 0.1, 1e-11, 20000)
+    tau = np.random.default_rng(0).normal(size=(150, len(qd) + 1))
+    tau[:, -1] = 0.0
+    own = Rollout(mimic, 150, 1e-3, contacts=contact)(q, qd, tau[:, :-1])
+    other = Rollout(equal, 150, 1e-3, contacts=contact, constrained=True)
+    both = other(start, np.array([*qd, -0.8 * qd[-1]]), tau)
+    assert own.impulse.any()
+    assert own.converged.all()
+    assert both.converged.all()
+    np.testing.assert_allclose(both.q[:, :-1], own.q, atol=1e-6)
+    np.testing.assert_allclose(both.qd[:, -1], -0.8 * own.qd[:, -1], atol=1e-5)
+    np.testing.assert_allclose(both.impulse, own.impulse, atol=1e-5)
+
+
+def test_stops_act_after_impulses() -> None:
+    limited = replace(ARM.links[1].joint, lower=-0.5, upper=0.5)
+    arm = replace(ARM, links=(ARM.links[0], replace(ARM.links[1], joint=limited)))
+    contact = RigidContact([Point("forearm", TIP)], [Plane(offset=-0.4)], **LAW)
+    rollout = Rollout(arm, 200, 1e-3, contacts=contact, forces=[Stops()])
+    motion = rollout(np.array([2.4, 0.3]), np.array([1.0, 0.5]), np.zeros((200, 2)))
+    assert motion.impulse.any()
+    assert motion.q[:, 1].min() == -0.5
+    assert (motion.qd[motion.q[:, 1] == -0.5, 1] == 0.0).all()
 
 
 def test_pairs_that_always_overlap_are_refused() -> None:

@@ -237,9 +237,9 @@ def test_open_gives_any_method(arm: Robot) -> None:
             r"integrator 'variational' takes no forces.Stops; expected forces=\[dynagate.forces.Limits\(stiffness\)\]",
         ),
         (
-            {"integrator": "position_based", "linearize": True},
+            {"integrator": dynagate.PositionBasedIntegrator(order=3), "linearize": True},
             ArgumentError,
-            "integrator 'position_based' takes no linearize; expected a method with derivatives, such as 'rk4'",
+            "linearize of steps that begin with 'away' of the step before; expected steps that begin with q and",
         ),
         ({"integrator": "variational", "dt": None}, ArgumentError, "takes no dt=None; expected a constant time step"),
         (

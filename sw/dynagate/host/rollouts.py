@@ -156,7 +156,7 @@ class Rollout(Opened):
         warn_of_forces(robot, self.options.forces)
         self.function, self.functions = ROLLOUT, {}
         self._linearize = asked.linearize
-        self._watch = LimitWatch(robot, self.options.forces, stops=self.integrator.linearizes)
+        self._watch = LimitWatch(robot, self.options.forces, stops=self.integrator.keeps_stops)
         self.chip: RolloutDevice | None = None
         self.kernel: LoopKernel | None = None
         self._device = chosen
@@ -523,9 +523,9 @@ class Rollout(Opened):
             inputs: Other inputs of the call.
 
         Returns:
-            ∂cost/∂ each input by its name: `q0` (..., nv), along velocities, `qd0` (..., nv), `tau` (..., steps, nv)
-            and the robot's variable parameters (..., *shape). With feedback also `gain`, `q_ref`, along velocities, and
-            `qd_ref` of every step, or the inputs of a `JointPD`.
+            ∂cost/∂ each input by its name: `q0` (..., nv), along velocities, `qd0` (..., nv), `tau` (..., steps, nv),
+            the robot's variable parameters (..., *shape) and inputs of forces (..., steps, nv). With feedback also
+            `gain`, `q_ref`, along velocities, and `qd_ref` of every step, or the inputs of a `JointPD`.
 
         Raises:
             ValueError: A shape differs from those of this rollout, a number is not finite although its trajectory has

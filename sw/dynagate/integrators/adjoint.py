@@ -61,6 +61,12 @@ class StepEquations:
     pivots: Sequence[int] = ()
     """Order of elimination of all unknown numbers; () for q̇⁺ from the leaves to the root, then the others."""
 
+    def order(self, nv: int) -> Sequence[int]:
+        """Return the places of all unknown numbers in the order of elimination. nv: number of velocities."""
+        leading = nv if AFTER in self.unknown else 0
+        size = next(len(port.nodes) for port in self.graph.outputs if port.name == RESIDUAL)
+        return self.pivots or [*reversed(range(leading)), *range(leading, size)]
+
 
 def equations_vjp_graph(robot: Robot, options: StepOptions, equations: StepEquations) -> Graph:
     """Return the reverse of a step that solves equations.
@@ -102,12 +108,11 @@ def equations_vjp_graph(robot: Robot, options: StepOptions, equations: StepEquat
             by[name] = by[name] + recording.input(f"cost_{name}", by[name].shape)
     columns = derivative.columns(values, unknown, [RESIDUAL])
     slope = np.concatenate([columns[name][RESIDUAL].reshape(outputs[RESIDUAL].size, -1) for name in unknown], axis=1)
-    leading = robot.nv if AFTER in unknown else 0
-    order = equations.pivots or [*reversed(range(leading)), *range(leading, len(slope))]
     with scope("implicit"):
-        mu = solve_square(slope.T, np.concatenate([by[name].ravel() for name in unknown]), order)
-    begun = ["q", "qd", "tau", *lam, *(before(name) for name in carried)]
+        mu = solve_square(slope.T, np.concatenate([by[name].ravel() for name in unknown]), equations.order(robot.nv))
+    begun = ["q", "qd", "tau", *lam, *step.force_inputs, *(before(name) for name in carried)]
     by = derivative.reverse(values, {RESIDUAL: -mu, **moved}, begun)
     back = {"lam_q_next": cost_q + by["q"], "lam_qd_next": cost_qd + by["qd"], "vjp_tau": by["tau"]}
     back |= {f"lam_{name}_next": weights + by[name] for name, weights in lam.items()}
+    back |= {f"vjp_{name}": by[name] for name in step.force_inputs}
     return step.graph({**back, **{f"lam_{name}_next": by[before(name)] for name in carried}})

@@ -74,6 +74,10 @@ class ChipMotion:
         method = method if word is None else method.in_words(word)
         if tolerance is not None:
             method = replace(method, tolerance=tolerance)  # type: ignore[type-var]
+        if options.linearize:
+            raise ArgumentError(
+                f"integrator '{method.name}' takes no linearize; expected a method with derivatives, such as 'rk4'"
+            )
         if options.variable_dt:
             raise ArgumentError(f"integrator '{method.name}' takes no variable_dt; expected a constant time step")
         check_on_chip(options)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from dynagate.forces import Forces
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.motion import Integrator, Motion
-from dynagate.integrators.step import CARRY, step_graph
+from dynagate.integrators.step import CARRY, step_graph, step_inputs
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.robot import Robot
 
@@ -23,6 +22,7 @@ class ExplicitIntegrator(Integrator):
     integrator: str
 
     linearizes: ClassVar[bool] = True
+    keeps_stops: ClassVar[bool] = True
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -55,8 +55,3 @@ def rollout_loop(robot: Robot, options: StepOptions, *, linearize: bool = False,
     kept = ("q_next", "qd_next", *(("a", "b") if linearize else ()))
     name = f"rollout_{options.method}{'_linearized' if linearize else ''}{f'_every_{every}' if every > 1 else ''}"
     return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau", *step_inputs(robot, options)), kept, every=every)
-
-
-def step_inputs(robot: Robot, options: StepOptions) -> tuple[str, ...]:
-    """Return the names of a step's inputs besides torques: active constraints, and inputs of forces."""
-    return (*(("active",) if options.constrained else ()), *Forces(robot, options.forces).inputs)

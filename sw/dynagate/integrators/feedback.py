@@ -177,7 +177,7 @@ def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
     (step,) = loop.graphs()
     steps = (closing, step.named({}, opened), _back(robot, closing, opened))
     others = tuple(name for name in loop.per_iteration if name != "tau")
-    kept = tuple(f"vjp_{name}" for name in inputs)
+    kept = (*(f"vjp_{name}" for name in inputs), *(name for name in loop.kept if name != "vjp_tau"))
     per_iteration = (*others, *inputs)
     return replace(loop, name=f"{loop.name}_with_feedback", steps=steps, per_iteration=per_iteration, kept=kept)
 

@@ -60,9 +60,9 @@ class Integrator(ABC):
     name: ClassVar[str]
     """Name in errors and designs."""
     linearizes: ClassVar[bool] = False
-    """Whether it has derivatives of each step as matrices, and accepts `linearize`, `forces.Stops` and dt as
-    an input.
-    """
+    """Whether it is explicit."""
+    keeps_stops: ClassVar[bool] = False
+    """Whether it accepts `forces.Stops`."""
     largest_tolerance: ClassVar[float] = 0.0
     """Largest tolerance of a step in integers that `dynagate.build` chooses, in the unit of the tolerance."""
 
@@ -95,6 +95,10 @@ class Integrator(ABC):
             raise ArgumentError(f"integrator '{self.name}' has no reverse sweep; expected one with equations, as 'rk4'")
         return equations_vjp_graph(robot, options, equations)
 
+    @property
+    def _has_equations(self) -> bool:
+        return type(self).equations is not Integrator.equations
+
     def in_words(self, word: int) -> Integrator:
         """Return the integrator for integers of a word length in bits."""
         return self
@@ -114,7 +118,7 @@ class Integrator(ABC):
         if self.linearizes:
             return {}
         return {
-            "linearize": (linearize, "a method with derivatives, such as 'rk4'"),
+            "linearize": (linearize and not self._has_equations, "a method with derivatives, such as 'rk4'"),
             "forces.Stops": (any(f.after_steps for f in options.forces), "forces=[dynagate.forces.Limits(stiffness)]"),
             "form": (options.form is not None, "none"),
             "dt=None": (options.dt is None, "a constant time step"),
@@ -142,4 +146,5 @@ def reverse_loop(method: Integrator, robot: Robot, options: StepOptions) -> Loop
     per_iteration = tuple(port.name for port in graph.inputs if port.name not in carry.values() and not port.parameter)
     sums = [f"lam_{port.name}_next" for port in graph.inputs if port.parameter]
     name = f"rollout_{method.name}_vjp"
-    return Loop(name, robot.name, (graph,), carry, Count(), per_iteration, ("vjp_tau",), (*ends, *sums), backwards=True)
+    kept = tuple(port.name for port in graph.outputs if port.name.startswith("vjp_"))
+    return Loop(name, robot.name, (graph,), carry, Count(), per_iteration, kept, (*ends, *sums), backwards=True)

@@ -74,13 +74,13 @@ class IntegratorStages:
 
     def forces_weights(self, stage: Stage, weights: Array) -> dict[str, Array]:
         """Return weightsᵀ ∂forces/∂q and weightsᵀ ∂forces/∂q̇, (nv,), and the products for the robot's variable
-        parameters by input.
+        parameters and for inputs of forces, by input.
         """
         parameters = self.step.parameters
         if not self.step.forces.forces:
             none = np.zeros(self.robot.nv).astype(object)
             return {"q": none, "qd": none, **{name: 0.0 * values for name, values in parameters.items()}}
-        return self._forces.reverse(stage.forces, {"force": weights}, ["q", "qd", *parameters])
+        return self._forces.reverse(stage.forces, {"force": weights}, ["q", "qd", *parameters, *self.step.force_inputs])
 
     def rates(self, values: Sequence[Any], rates: Mapping[str, Array], q: str, qd: str) -> tuple[Array, Array]:
         """Return the rates of two outputs of the integrator, (nv, directions) each, from rates of its inputs."""

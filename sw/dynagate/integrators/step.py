@@ -27,6 +27,11 @@ CARRY = {"q_next": "q", "qd_next": "qd"}
 """The state from step to step."""
 
 
+def step_inputs(robot: Robot, options: StepOptions) -> tuple[str, ...]:
+    """Inputs of each step besides torques: which constraints are active, and those of forces."""
+    return (*(("active",) if options.constrained else ()), *Forces(robot, options.forces).inputs)
+
+
 class StepRecording:
     """A step in a recording.
 

@@ -40,6 +40,7 @@ def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
     }
     by = _Reverse(step).products(lam_q, lam_qd)
     outputs = {"lam_q_next": cost_q + by["q"], "lam_qd_next": cost_qd + by["qd"], "vjp_tau": by["tau"]}
+    outputs |= {f"vjp_{name}": by[name] for name in step.force_inputs}
     return step.graph(outputs | {f"lam_{name}_next": values + by[name] for name, values in lam.items()})
 
 
@@ -77,8 +78,8 @@ class _Reverse:
                 f"qd_{k}": back["vjp_qd"] + pushed["qd"],
             }
             by_tau = by_tau + back["vjp_tau"]
-            for name, product in self.step.shares(back).items():
-                share = product + pushed[name]
+            own = {name: product + pushed[name] for name, product in self.step.shares(back).items()}
+            for name, share in {**own, **{name: pushed[name] for name in self.step.force_inputs}}.items():
                 shares[name] = shares[name] + share if name in shares else share
         by_state = self.stages.derivative.reverse(values, weights, ["q", "qd"])
         return {"q": by_state["q"], "qd": by_state["qd"], "tau": by_tau, **shares}

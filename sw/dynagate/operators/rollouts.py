@@ -90,17 +90,12 @@ class RolloutOperator:
         self.platforms = (CPU, CUDA) if backend == "compiled" else (CPU,) if backend == CPU else ()
         self._gpu_loops: dict[tuple[int, int], GpuLoop] = {}
         self.robot, n = self.rollout.robot, self.rollout.robot.nv
-        if names := self.rollout.force_inputs:
-            raise ArgumentError(
-                f"forces with the input {' and '.join(map(repr, names))} in an operator, which has no such input; "
-                "expected forces without inputs, such as Servo(..., target=(...)), or `dynagate.Rollout`"
-            )
         units = tuple((part.start, part.stop) for part in self.robot.quaternions())
         shapes = {"q0": (self.robot.nq,), "qd0": (n,), "tau": (steps, n)}
         if options.get("constrained"):
             shapes["active"] = (steps, len(self.robot.constraints))
         self.held = [name for name in shapes if name == "active"]
-        self.stepped = self.rollout.feedback_shapes
+        self.stepped = {**self.rollout.feedback_shapes, **dict.fromkeys(self.rollout.force_inputs, (n,))}
         shapes |= {name: (steps, *shape) for name, shape in self.stepped.items()}
         self.parameters = self.rollout.parameters
         motion = None if self.rollout.chip else self.rollout.motion
@@ -216,7 +211,8 @@ class RolloutOperator:
             q0: Initial configurations.
             qd0: Initial velocities.
             tau: Torques.
-            held: `active` of a constrained rollout, inputs of feedback, and the robot's variable parameters.
+            held: `active` of a constrained rollout, inputs of feedback and forces, and the robot's variable
+                parameters.
 
         Returns:
             Configurations, velocities and the values in `solved`. States after a step that did not converge are NaN.

@@ -27,6 +27,7 @@ that it runs on every backend of `graph.loop.Loop`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -35,16 +36,16 @@ import numpy as np
 from dynagate.base.arguments import is_number
 from dynagate.base.naming import scope
 from dynagate.dynamics.constraints.delassus import Delassus
+from dynagate.dynamics.constraints.dynamics import ConstraintFactors, forward_dynamics
 from dynagate.dynamics.factor import factorize, inwards, outwards
 from dynagate.dynamics.parameters import Overrides
 from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.invertible import check_invertible
 from dynagate.dynamics.recursions.poses import poses
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
-from dynagate.dynamics.spatial import Array, Scalar, array, is_zero, select, sqrt, zeros
+from dynagate.dynamics.spatial import Array, Scalar, array, is_zero, select, sqrt, symmetric, zeros
 from dynagate.dynamics.steps.momentum import along_new_axes, displaced, rate_along_held_axes
 from dynagate.dynamics.tree import Tree, tree_of
-from dynagate.forces import Forces
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
@@ -54,7 +55,7 @@ from dynagate.integrators.adjoint import RESIDUAL, StepEquations
 from dynagate.integrators.implicit.contact_pairs import contact_rows, links_of
 from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.implicit.root_finders import sweeps
-from dynagate.integrators.step import StepRecording
+from dynagate.integrators.step import StepRecording, step_inputs
 from dynagate.robot import Robot
 from dynagate.robot.variable import GROUND_FRICTION
 
@@ -79,15 +80,15 @@ def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, e
     Args:
         robot: the robot.
         contact: points, planes and their law.
-        options: the step, with dt in seconds. Its forces act at the state before the step.
+        options: the step. Its forces act at the state before the step, and stops after it. Constraints hold in the
+            velocities that contacts change too.
         every: the number of steps from one kept state to the next.
 
     Raises:
-        RobotError: joints mimic others, or M has no inverse.
+        RobotError: M has no inverse.
         ContactError: a point is on no link of the robot.
         ForceError: a force has no meaning for the robot.
     """
-    robot.check_uncoupled("a step with rigid contact")
     check_invertible(Tree(options.in_step(robot)))
     links = links_of(robot, contact)
     return Loop(
@@ -100,7 +101,7 @@ def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, e
         ),
         {"q_next": "q", "qd_next": "qd", "swept": "r", "failed_next": "failed"},
         Count(),
-        per_iteration=("tau", *Forces(robot, options.forces).inputs),
+        per_iteration=("tau", *step_inputs(robot, options)),
         kept=("q_next", "qd_next", "swept", "lifted", "counted", "failed_next"),
         every=every,
     )
@@ -122,20 +123,20 @@ class _Meeting(NamedTuple):
     recovery: Array
 
 
-def _meeting(step: StepRecording, contact: RigidContact, links: dict[str, int], *, margin: float = 0.0) -> _Meeting:
+def _meeting(step: StepRecording, contact: RigidContact, links: dict[str, int], *, margin: Scalar = 0.0) -> _Meeting:
     """Record a state to what a step solves. A gap of up to `margin` in m counts as no gap."""
     robot = step.options.in_step(step.robot)
     q, qd, dt = step.q, step.qd, step.dt
     tree = Tree(robot, values=step.dynamics_parameters)
     tau = step.tau + step.pushed(q, qd) if step.forces.forces else step.tau
-    bias = inverse_dynamics(tree, list(q), list(qd), [0.0] * tree.nv)
-    factor = factorize(tree, mass_matrix(tree, list(q)))
+    respond = _held_response if step.options.constrained else _response
+    qdd, answers = respond(tree, step, tau)
     with scope("solve"):
-        pushed = inwards(tree, factor, [t - b for t, b in zip(tau, bias, strict=True)])
-        free = qd + rate_along_held_axes(robot, qd, array(outwards(tree, factor, pushed))) * dt
-    jacobian, gaps = contact_rows(tree, contact, links, poses(tree, list(q), "base"))
-    response = Delassus(tree, factor, jacobian)
-    answer, w = response.answers(), response.matrix()
+        free = qd + rate_along_held_axes(robot, qd, qdd) * dt
+    where = poses(tree, list(tree.mimic.configuration(list(q))), "base")
+    jacobian, gaps = contact_rows(tree, contact, links, where)
+    jacobian = tree.mimic.columns(jacobian)
+    answer, w = answers(jacobian)
     with scope("delassus"):
         for a in range(3 * contact.pairs):
             w[a, a] = w[a, a] + contact.compliance
@@ -152,6 +153,42 @@ def _meeting(step: StepRecording, contact: RigidContact, links: dict[str, int], 
                 recovery[c] = recovery[c] + leaving
             velocity[n] = velocity[n] + closing
     return _Meeting(free, answer, w, velocity, recovery)
+
+
+_Answers = Callable[[Array], tuple[Array, Array]]
+"""From rows J (rows, nv) to how velocities change by an impulse of 1 along each (rows, nv), and to J M⁻¹ Jᵀ."""
+
+
+def _response(tree: Tree, step: StepRecording, tau: Array) -> tuple[Array, _Answers]:
+    """Return the accelerations (nv,) of a robot without constraints, and how it answers impulses."""
+    mimic, q = tree.mimic, list(step.q)
+    joints = mimic.configuration(q)
+    bias = mimic.torques(inverse_dynamics(tree, joints, list(mimic.rates(list(step.qd))), [0.0] * tree.nv))
+    factor = factorize(mimic, mimic.symmetric(mass_matrix(tree, list(joints))))
+    with scope("solve"):
+        pushed = inwards(mimic, factor, [t - b for t, b in zip(tau, bias, strict=True)])
+        qdd = array(outwards(mimic, factor, pushed))
+
+    def answers(jacobian: Array) -> tuple[Array, Array]:
+        response = Delassus(mimic, factor, jacobian)
+        return response.answers(), response.matrix()
+
+    return qdd, answers
+
+
+def _held_response(tree: Tree, step: StepRecording, tau: Array) -> tuple[Array, _Answers]:
+    """Return the accelerations (nv,) of a robot whose constraints hold, and how it answers impulses: as in
+    `_response`."""
+    q, active = list(step.q), list(step.held["active"])
+    qdd, _ = forward_dynamics(tree, q, list(step.qd), list(tau), active)
+    factors = ConstraintFactors(tree, q, active)
+    still = zeros(tree.source.constraint_rows)
+
+    def answers(jacobian: Array) -> tuple[Array, Array]:
+        answer = array([factors.solve(list(row), still, 3)[0] for row in jacobian])
+        return answer, symmetric(lambda a, b: jacobian[a] @ answer[b], len(jacobian))
+
+    return array(qdd), answers
 
 
 def _leaving(restitution: Scalar, least: float, speed: Scalar, height: Scalar) -> Scalar:
@@ -243,12 +280,11 @@ def contact_equations(robot: Robot, contact: RigidContact, options: StepOptions)
     Sweeps end with velocities that are right to `contact.tolerance`. A load, a lift or a gap that moves its point by no
     more than that counts as none, and so does a slip that is no faster.
     """
-    assert options.dt is not None
-    step = StepRecording(robot, options, "contact_step", far=True)
+    step = StepRecording(robot, options, "contact_step", far=options.dt is not None)
     pairs, mass = contact.pairs, sum(link.mass for link in robot.links)
     r, s = step.recording.input(IMPULSE, (3 * pairs,)), step.recording.input(LIFT, (pairs,))
     links = links_of(robot, contact)
-    meeting = _meeting(step, contact, links, margin=contact.tolerance * options.dt)
+    meeting = _meeting(step, contact, links, margin=step.dt * contact.tolerance)
     loads = r.copy()
     for n in range(0, 3 * pairs, 3):
         loads[n] = select(r[n] * meeting.w[n, n] - contact.tolerance, r[n], 0.0)
@@ -268,22 +304,24 @@ def contact_equations(robot: Robot, contact: RigidContact, options: StepOptions)
         lifts = select(s[c] * meeting.w[n, n] - contact.tolerance, 1.0, 0.0)
         is_lifted = select(loads[n], select(lifting - s[c], 0.0, 1.0), lifts)
         left_lift[c] = select(is_lifted, lifting, s[c])
-    q_next, qd_next = _moved(robot, step.dt, step.q, step.qd, meeting.free, meeting.answer, r, s)
+    q_next, qd_next = _moved(robot, options, step.dt, step.q, step.qd, meeting.free, meeting.answer, r, s)
     outputs = {RESIDUAL: np.concatenate([left, left_lift]), "q_next": q_next, "qd_next": qd_next}
     return StepEquations(step.graph(outputs), (IMPULSE, LIFT))
 
 
 def _moved(
-    robot: Robot, dt: Scalar, q: Array, qd: Array, free: Array, answer: Array, r: Array, s: Array
+    robot: Robot, options: StepOptions, dt: Scalar, q: Array, qd: Array, free: Array, answer: Array, r: Array, s: Array
 ) -> tuple[Array, Array]:
     """Return q and q̇ after a step with the impulses r and s."""
     velocity = free + r @ answer
     displacement = (velocity + s @ answer[::3]) * dt
-    return displaced(robot, q, displacement), along_new_axes(robot, qd, velocity, displacement, dt)
+    q, qd = displaced(robot, q, displacement), along_new_axes(robot, qd, velocity, displacement, dt)
+    for force in options.forces:
+        q, qd = force.after_step(robot, q, qd)
+    return q, qd
 
 
 def _end(robot: Robot, contact: RigidContact, options: StepOptions) -> Graph:
-    assert options.dt is not None
     rows = 3 * contact.pairs
     recording, sizes = Recording("end_contact", robot.name), typical_sizes(tree_of(robot))
     quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
@@ -291,7 +329,8 @@ def _end(robot: Robot, contact: RigidContact, options: StepOptions) -> Graph:
     qd, free = (recording.input(name, (robot.nv,), sizes["qd"]) for name in ("qd", "free"))
     answer = recording.input("answer", (rows, robot.nv))
     swept, lifted = recording.input("swept", (rows,)), recording.input("lifted", (contact.pairs,))
-    q_next, qd_next = _moved(robot, options.dt, q, qd, free, answer, swept, lifted)
+    dt = options.dt if options.dt is not None else recording.input("dt", (), sizes["dt"])[()]
+    q_next, qd_next = _moved(robot, options, dt, q, qd, free, answer, swept, lifted)
     moved, failed = (recording.input(name, ())[()] for name in ("moved", "failed"))
     fails = select(moved - contact.tolerance, 1.0, select(moved + 1.0, 0.0, 1.0))  # 1 also if it is no number
     outputs = {"q_next": q_next, "qd_next": qd_next, "failed_next": array(failed + fails).reshape(())}

@@ -12,6 +12,7 @@ from dynagate.forces.options import StepOptions
 from dynagate.integrators.adjoint import StepEquations
 from dynagate.integrators.implicit.contact import IMPULSE, LIFT, contact_equations, contact_loop
 from dynagate.integrators.implicit.rigid_contact import RigidContact
+from dynagate.integrators.linearized import linearized
 from dynagate.integrators.motion import Integrator, Motion
 from dynagate.robot import Robot
 
@@ -23,6 +24,7 @@ class ContactIntegrator(Integrator):
     contact: RigidContact
 
     name: ClassVar[str] = "contact"
+    keeps_stops: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.contact, RigidContact):
@@ -37,17 +39,12 @@ class ContactIntegrator(Integrator):
     def refused(self, options: StepOptions, *, linearize: bool) -> dict[str, tuple[bool, str]]:
         """Return the options that the integrator does not accept."""
         others = super().refused(options, linearize=linearize)
-        del others["implicit_damping=True"]
-        return {
-            **others,
-            "linearize": (linearize, "gradients by `vjp`, or an explicit integrator without contacts="),
-            "constrained": (options.constrained, "contacts= or constrained=True: constraints always hold"),
-        }
+        return {"form": others["form"]}
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
         """Return the loop over steps."""
         self.check(options, linearize=linearize)
-        return Motion(
+        motion = Motion(
             contact_loop(robot, self.contact, options, every=every),
             constants={"failed": 0.0},
             zeros={"r": 3 * self.contact.pairs},
@@ -60,6 +57,7 @@ class ContactIntegrator(Integrator):
             solved=(IMPULSE, LIFT),
             in_float32=True,
         )
+        return linearized(motion, robot, options, self.equations(robot, options)) if linearize else motion
 
     def equations(self, robot: Robot, options: StepOptions) -> StepEquations:
         """Return the equations that a step solves."""

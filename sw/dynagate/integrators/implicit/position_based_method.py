@@ -28,6 +28,7 @@ from dynagate.integrators.implicit.position_based import PositionBasedModel, beg
 from dynagate.integrators.implicit.position_based_inputs import PositionBasedError, check_whole
 from dynagate.integrators.implicit.position_based_links import check_robot, sizes
 from dynagate.integrators.implicit.root_finders import converged, scalar
+from dynagate.integrators.linearized import linearized
 from dynagate.integrators.motion import Integrator, Motion
 from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
@@ -128,7 +129,8 @@ class PositionBasedIntegrator(Integrator):
         solved = (AWAY,) if second else ()
         extras |= {AWAY: ("best", (model.unknown, robot.nv))} if second else {}
         reach = {"damping": 1.0, "count": float(self.iterations + 1)}
-        return Motion(loop, begin=_before(model), failed="failed_next", extras=extras, solved=solved, reach=reach)
+        motion = Motion(loop, begin=_before(model), failed="failed_next", extras=extras, solved=solved, reach=reach)
+        return linearized(motion, robot, options, self.equations(robot, options)) if linearize else motion
 
     def equations(self, robot: Robot, options: StepOptions) -> StepEquations:
         """Return the equations that a step solves."""

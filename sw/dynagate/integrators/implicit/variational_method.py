@@ -47,6 +47,7 @@ from dynagate.integrators.implicit.variational import (
     start,
     turns,
 )
+from dynagate.integrators.linearized import linearized
 from dynagate.integrators.motion import Integrator, Motion
 from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
@@ -125,9 +126,10 @@ class VariationalIntegrator(Integrator):
         constants = {"dt": options.dt, "limit": (self.tolerance * options.dt) ** 2}
         reach = {EXCESS.name: robot.nv * CLIPPED**2} if self.clips else {}
         begin = _begin(robot)
-        return Motion(
+        motion = Motion(
             loop, begin=begin, constants=constants, failed="failed_next", ends=True, extras=extras, reach=reach
         )
+        return linearized(motion, robot, options, self.equations(robot, options)) if linearize else motion
 
     def equations(self, robot: Robot, options: StepOptions) -> StepEquations:
         """Return the equations that a step solves."""
