@@ -85,7 +85,7 @@ def _yielding(
     which saves a quarter of what follows."""
     u = inertia @ _axis(kind)
     inverse_d = 1.0 / (_along(kind, u) + (link[22] if rotors else 0.0))
-    left = inertia.without(u, inverse_d)
+    left = inertia.after_elimination(u, inverse_d)
     if not rotors:
         if kind == "prismatic":
             left.mass[2, :] = left.mass[:, 2] = 0.0
