@@ -37,7 +37,7 @@ class Icarus(NamedTuple):
     files: tuple[Path, ...]
 
     def compiled(self, folder: Path) -> Path:
-        """Compile to sim.vvp in a folder, and return the path of the top module next to it.
+        """Compile to sim.vvp in a folder, and return a path in that folder whose name is the top module.
 
         Raises:
             SimulationError: Icarus is missing or failed.

@@ -128,8 +128,10 @@ class Card:
         return buffer.content()[:count]
 
     async def _run(self, ring: DescriptorRing) -> int:
-        """Return the bytes transferred, up to the end of a packet. Raise OSError if the channel stopped or nothing
-        came in time."""
+        """Run a ring until its packet has ended. Return the bytes received, 0 for a write.
+
+        Raise OSError if the channel stopped, or if nothing came in time.
+        """
         driver, host = self.bench.driver, self.bench.host
         await driver.prepare(ring)
         await driver.run(ring)

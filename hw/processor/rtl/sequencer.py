@@ -183,7 +183,14 @@ class Sequencer(wiring.Component):
         return at_end
 
     def _repeats(self, m: Module, current: dict[str, Value], at_end: Value, begins: Signal) -> Signal:
-        """Return whether the loop that ends with this block continues. Each nesting level has an iteration counter."""
+        """Return whether the loop that ends with this block continues. Each nesting level has an iteration counter.
+
+        Args:
+            m: The module.
+            current: Entries of the current block, and with "next_" of the block after it.
+            at_end: Whether the block ends AHEAD cycles later.
+            begins: Whether a block's first word is next.
+        """
         turns = [Signal(CONTROL["most"], name=f"turns_of_level{k}") for k in range(LEVELS)]
         here, is_most, more, repeats = Signal(CONTROL["most"]), Signal(), Signal(), Signal()
         m.d.sync += [here.eq(Array(turns)[current["level"]] + 1), is_most.eq(here == current["most"])]

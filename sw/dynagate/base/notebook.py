@@ -11,7 +11,7 @@ MAX_ROWS = 60
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as HTML, given the names of the columns and the rows."""
+    """Return a table as HTML, given the names of the columns and the rows. Rows after MAX_ROWS are only counted."""
     listed = list(rows)
     names = "".join(f"<th>{escape(str(name))}</th>" for name in head)
     body = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in listed[:MAX_ROWS]]

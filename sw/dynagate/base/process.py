@@ -19,7 +19,7 @@ STOPPED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGXCPU")
 
 
 def ending(status: int) -> str:
-    """Return how a program ended, in words that follow its name.
+    """Return how a program ended, in words that follow its name, and for a signal advice.
 
     Args:
         status: Exit status as in `subprocess`, negative for a signal.

@@ -262,7 +262,7 @@ def _partitions(
 
     "split" computes q̈, M⁻¹ and ∂ID with a kernel each, then the product with M⁻¹. "fused" has that product in the last
     kernel. "completely fused" has one kernel. "host_ns" is the time of the host's part next to a datapath of the last
-    kernel.
+    kernel. Partitions with a function that `fit` leaves out are not measured.
     """
     progress("partitions of a call")
     needed = {name: (*HOST_FUNCTIONS[name], function) for name, function in ON_CHIP.items()}

@@ -133,7 +133,10 @@ def _fits(body: UrdfBody, inertia: Floats) -> bool:
 
 
 def _unit(body: UrdfBody, radius: float, limit: float) -> str:
-    """Return the unit in which an inertia is probably written; "" if no unit fits."""
+    """Return advice with the probable unit of an inertia and the line in kg m²; "" if no unit fits.
+
+    `radius` is the radius of gyration, and `limit` its largest plausible value, m.
+    """
     size = body.size if body.size is not None else limit / 5.0
     for unit, factor in UNITS.items():
         if 0.02 * size < radius * np.sqrt(factor) < 0.55 * size:

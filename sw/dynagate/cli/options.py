@@ -229,7 +229,8 @@ class FormatOptions:
         most=LARGEST_WORD,
     )
     errors: dict[str, float] = option(
-        "Find word lengths with this relative L2 error in 99.9 % of the states, for all output blocks or one.",
+        "Find word lengths with this relative L2 error in 99.9 % of the states, for all output blocks, or for one "
+        "(repeatable).",
         (),
         name="--error",
         unit="[BLOCK=]ERROR",
@@ -297,7 +298,9 @@ class PlanOptions:
         ),
         callback=mapping,
     )
-    proved: bool = option("Prove that no state of the region overflows, and how large an error can be.", False)
+    proved: bool = option(
+        "Prove that no state of the region overflows, and how large an error can be; not together with --error.", False
+    )
 
 
 FORMAT_OPTIONS = (

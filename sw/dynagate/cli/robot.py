@@ -175,21 +175,23 @@ class LimitOptions:
     """Limits of a region by joint, "" for all joints."""
 
     velocity: dict[str, float] = option(
-        "Design for these speeds, rad/s or m/s.  [default: the limits in the file]",
+        "Design for this speed of all joints, or of one (repeatable), rad/s or m/s.  [default: the limits in the file]",
         (),
         unit="[JOINT=]LIMIT",
         type=_limit(),
         callback=mapping,
     )
     acceleration: dict[str, float] = option(
-        "Design for these accelerations, rad/s² or m/s², and the torques that they need.  [default: 10]",
+        "Design for this acceleration of all joints, or of one (repeatable), rad/s² or m/s², and the torques that it "
+        "needs.  [default: 10]",
         (),
         unit="[JOINT=]LIMIT",
         type=_limit(),
         callback=mapping,
     )
     effort: dict[str, Any] = option(
-        "Design for these torques instead, N m or N; `limits` takes the limits in the file.",
+        "Design for this torque of all joints, or of one (repeatable), N m or N, instead of accelerations; `limits` "
+        "takes the limits in the file.",
         (),
         unit="limits | [JOINT=]LIMIT",
         type=_Effort(),

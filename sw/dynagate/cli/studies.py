@@ -270,7 +270,9 @@ class ClosedLoopOptions:
         unit="FIRST:LAST",
         type=WORDS,
     )
-    errors: tuple[float, ...] = option("Run optimized formats for this error.", (0.3, 0.1), name="--error", type=PART)
+    errors: tuple[float, ...] = option(
+        "Run optimized formats for this relative error (repeatable).", (0.3, 0.1), name="--error", type=PART
+    )
     rtl_words: tuple[int, ...] = option(
         "Simulate a datapath, or the core, with this word length in the loop (repeatable).",
         (),
@@ -280,10 +282,10 @@ class ClosedLoopOptions:
         most=LARGEST_WORD,
     )
     start: dict[str, float] = option(
-        "Start this joint at this position, rad or m.  [default: drawn]", (), name="--from", **POSTURE
+        "Start this joint at this position, rad or m (repeatable).  [default: drawn]", (), name="--from", **POSTURE
     )
     goal: dict[str, float] = option(
-        "Move this joint to this position, rad or m.  [default: drawn]", (), name="--to", **POSTURE
+        "Move this joint to this position, rad or m (repeatable).  [default: drawn]", (), name="--to", **POSTURE
     )
     seconds: float = option(
         "Reach the goal in this time.",

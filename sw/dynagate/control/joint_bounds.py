@@ -104,7 +104,10 @@ class JointBounds:
         return result
 
     def outside(self, x: Array, ease: Array | None = None) -> Array:
-        """Return the violation by coordinates x (n,) of bounds with a relaxation (n,), over any scalar."""
+        """Return by how much coordinates x (n,) violate the bounds, over any scalar, negative below the lower bound.
+
+        A positive relaxation (n,) raises the upper bound, and a negative one lowers the lower bound.
+        """
 
         def one(x: Any, e: Any, low: float, high: float) -> Any:
             result: Any = 0.0

@@ -109,6 +109,7 @@ def _number(value: float) -> str:
 
 
 def _fill(design: DesignRecord, axi: AxiStreams) -> Iterator[str]:
+    """Yield lines of C that check inputs against their ranges and write them to the words of samples."""
     stride = axi.beats.input * axi.lanes
     for p, port in enumerate(design.input.ports):
         count = len(port.fields)
@@ -122,6 +123,7 @@ def _fill(design: DesignRecord, axi: AxiStreams) -> Iterator[str]:
 
 
 def _take(ports: Sequence[StreamPort], codec: Codec) -> Iterator[str]:
+    """Yield lines of C that read the outputs from the words of a result."""
     for p, port in enumerate(ports):
         yield f"        float* y_{p} = out[{p}] + s * {len(port.fields)};"
         for start, word, count in _runs(port.fields, codec):

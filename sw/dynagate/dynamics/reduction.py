@@ -95,7 +95,7 @@ def moved_frames(robot: Robot, placed: Collection[int] = ()) -> tuple[Robot, lis
 
 def _places(robot: Robot, placed: Collection[int] = ()) -> list[list[float]]:
     """Return the candidate positions of each link's frame on its axis, m: 0, and the points nearest to neighboring
-    axes.
+    axes. A link in `placed` has the candidate 0 only.
     """
     places = [[0.0] for _ in robot.links]
     far = 2.0 * max(float(np.linalg.norm(link.joint.translation)) for link in robot.links)

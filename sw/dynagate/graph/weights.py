@@ -157,7 +157,10 @@ class _Back:
         return [recording.graph({name: total})]
 
     def graph(self, graph: Graph, weights: Weights) -> Swept:
-        """Return the reverse sweep of a graph."""
+        """Return the graph, and the graph of its sweep, which computes the weights of its inputs.
+
+        `weights` is updated: the outputs of the graph are removed, and each input gets the name of its new weight.
+        """
         seeds = {port.name: weights.pop(port.name) for port in graph.outputs if port.name in weights}
         if not seeds:
             return graph, []

@@ -532,7 +532,7 @@ class ShellDriver(Driver):
             raise
 
     def _check_counters(self, batch: int, empty: Overflow) -> None:
-        """Raise DeviceError if the counters do not agree with the results."""
+        """Raise DeviceError if the counters do not agree with a batch. `empty` marks the samples without a result."""
         counted = self.counters
         first = min((k for k in (counted.first_bad_input, counted.first_overflow) if k is not None), default=None)
         seen = (batch, batch, 0, int(np.argmax(empty)) if empty.any() else None)

@@ -130,7 +130,7 @@ def feedback_graph(robot: Robot, feedback: Feedback) -> Graph:
 
 
 def _joint_law(robot: Robot, recording: Recording, sizes: Mapping[str, Array]) -> Array:
-    """Record the law of a `JointPD` on top of `feedforward`."""
+    """Record `feedforward` plus the torques of a `JointPD`. `sizes` has typical magnitudes by name."""
     units = tuple((part.start, part.stop) for part in robot.quaternions())
     q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=units)
     qd = recording.input("qd", (robot.nv,), sizes["qd"])
@@ -183,7 +183,13 @@ def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
 
 
 def _back(robot: Robot, closing: Graph, opened: Mapping[str, str]) -> Graph:
-    """Return the graph from inputs of the feedback, vjp_tau and weights without feedback to weights with it."""
+    """Return the graph that adds the derivative of the feedback law to the weights of a step without feedback.
+
+    Args:
+        robot: The robot.
+        closing: The feedback law, from the state before a step to its torques.
+        opened: Names of the weights without feedback, by the names of the weights with it.
+    """
     recording, derivative = Recording("feedback_vjp", robot.name), Derivative(closing, robot)
     values = recording.replay(closing, {port.name: recording.input_like(port) for port in closing.inputs})
     by = derivative.reverse(values, {"tau": recording.input("vjp_tau", (robot.nv,))})

@@ -88,9 +88,10 @@ class LimitWatch:
         self._calls = 0
 
     def might_warn(self, q: Array, tau: Array) -> bool:
-        """Return whether a motion may need a warning.
+        """Return whether a motion of a small call may need a warning.
 
-        Only every `SELDOM`th of many small calls is checked, since a check takes half as long as such a call.
+        Only every `SELDOM`th such call is checked, since a check takes half as long as the call. The others return
+        False.
 
         Args:
             q: Configurations (..., nq).

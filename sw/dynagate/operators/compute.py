@@ -102,7 +102,7 @@ class AcceleratorCompute(Compute):
         self.names = [port.name for port in graph.inputs], [port.name for port in graph.outputs]
 
     def results(self, inputs: Sequence[Array]) -> dict[str, Array]:
-        """Return the results by name. Raises the errors of a call of the accelerator."""
+        """Return the results by name, NaN for samples that overflow. Raises the errors of a call of the accelerator."""
         named_inputs: dict[str, Any] = dict(zip(self.names[0], inputs, strict=True))
         results = self.accelerator(**named_inputs)
         lost = np.asarray(results.overflow)

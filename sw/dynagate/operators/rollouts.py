@@ -134,7 +134,7 @@ class RolloutOperator:
         return namedtuple("States", ("q", "qd", *self.outputs))
 
     def named(self, computed: Sequence[Any], framework: Any) -> Any:
-        """Return the results of a call, by name.
+        """Return the named tuple of a call: q, qd and the requested outputs, of which some are computed from q and qd.
 
         Args:
             computed: What `forward` returns, as arrays of a framework.
@@ -172,6 +172,7 @@ class RolloutOperator:
         return self._map(entries_of_weights(self.robot))
 
     def _map(self, graph: Graph) -> Operator | None:
+        """Return a graph as an operator on the CPU and GPU; None if no joint has a quaternion."""
         if not self.robot.quaternions():
             return None
         return Operator(

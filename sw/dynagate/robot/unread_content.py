@@ -89,6 +89,7 @@ def unread(root: Any) -> Iterator[str]:
 def _unread(element: Any, tag: str, name: str) -> Iterator[tuple[str, str, str]]:
     """Yield everything that is not read, from an element down: its tag, its attribute or "", and its link or joint.
 
+    `tag` is the element's own tag, and `name` the link or joint that it belongs to.
     Elements with a prefix are extensions of other programs; only those that close loops are yielded.
     """
     known, children = READ[tag]

@@ -270,9 +270,10 @@ def _past(recording: Recording, model: PositionBasedModel) -> Array:
 def energy_and_slope(
     model: PositionBasedModel, q: Array, away: Array, past: Array, linear: Array, marks: Array | None
 ) -> tuple[Scalar, Array]:
-    """Return the energy (Equation 5) in J without contact, and the remaining forces (nv,).
+    """Return the energy (Equation 5) in J, and the forces (nv,) that a solution of the step brings to 0.
 
-    The forces are the gradient of the energy minus the contact forces.
+    The energy has no part for contact, since contact with friction has no energy. The forces have one: they are the
+    gradient of the energy, less the contact forces.
 
     Args:
         model: The robot and the forces on it.

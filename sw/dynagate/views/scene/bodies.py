@@ -174,7 +174,9 @@ def _base(robot: Robot, radii: list[float]) -> list[SceneBody]:
 
 
 def _points(robot: Robot, i: int) -> Floats:
-    """Return the points that the body of a link reaches, (n, 3) in m in the link's frame."""
+    """Return the points that a link's rounded body connects, (n, 3) in m in the link's frame: its joint, and the joints
+    of its children or else its tip.
+    """
     link = robot.links[i]
     children = [np.array(child.joint.translation) for child in robot.links if child.parent == i]
     points = [np.zeros(3), *children]
