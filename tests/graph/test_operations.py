@@ -25,6 +25,7 @@ from dynagate.fixedpoint.ranges.sampled import sampled_ranges
 from dynagate.fixedpoint.wordlength.goal import Goal
 from dynagate.graph import Graph
 from dynagate.graph.ops import FUSED, OPS, table
+from dynagate.graph.recorder import Recording
 from dynagate.graph.reference_gradient import relative_errors
 from dynagate.hw.plan.plan import demand
 from dynagate.hw.plan.schedule import ScheduleError
@@ -177,3 +178,18 @@ def test_a_missing_row_is_named() -> None:
         table("some", {name: 1 for name in OPS if name != "select"})
     with pytest.raises(ValueError, match=r"table some has a row for 'power', which graph\.ops does not list"):
         table("some", {**rows, "power": 1})
+
+
+@pytest.mark.parametrize("power", [0, 1, 2, 3, 5, 8, -1, -3, 2.0])
+def test_powers_quotients_and_absolute_values_of_traced_scalars(power: float) -> None:
+    """A cost of a user may write them; a traced value has whole powers only."""
+    recording = Recording("operators", "no robot")
+    x, y = recording.input("x", (2,))
+    results = [x**power + 0.0 * y, x / 4.0, x / y, abs(-x), +x, 3 / x]
+    values = np.array([[1.25, 0.5], [0.75, 2.0]])
+    got = evaluate(recording.graph({"z": np.array(results, dtype=object)}), {"x": values})["z"]
+    a, b = values.T
+    np.testing.assert_allclose(got.T, [a**power, a / 4.0, a / b, a, a, 3 / a], rtol=1e-14)
+    for wrong in (0.5, "2", None, float("nan"), x):
+        with pytest.raises(ArgumentError, match=r"^power .* of a traced value; expected a whole number, or dynagate"):
+            x**wrong

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.arrays import Array
+from dynagate.dynamics.operators import Operators
 from dynagate.dynamics.spatial import NUMPY
 
 
-class Batch:
+class Batch(Operators):
     """One number for each sample of a batch, with the arithmetic of a scalar.
 
     Args:
@@ -41,9 +42,6 @@ class Batch:
         return Batch(self.value * _number(other))
 
     __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Batch:
-        return Batch(self.value / _number(other))
 
     def __rtruediv__(self, other: Any) -> Batch:
         return Batch(_number(other) / self.value)

@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 from dynagate.base.exact import PRIME, residue
+from dynagate.dynamics.operators import Operators
 from dynagate.graph.ops import OPS
 
 POINTS = 2
@@ -36,7 +37,7 @@ _BYTES = (PRIME.bit_length() + 7) // 8
 Points = tuple[int, ...]
 
 
-class Element:
+class Element(Operators):
     """A node's values at the random points, and bounds on the degrees of its numerator and denominator."""
 
     __slots__ = ("denominator", "numerator", "points")

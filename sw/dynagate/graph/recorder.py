@@ -20,6 +20,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.exact import Exact, exact
 from dynagate.base.naming import current_scope
 from dynagate.base.progress import Progress, quiet
+from dynagate.dynamics.operators import Operators
 from dynagate.dynamics.spatial import difference
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.ops import OPS
@@ -27,7 +28,7 @@ from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw, RawNode, RecordedPort, entry_of
 
 
-class Expr:
+class Expr(Operators):
     """sign · node. Arithmetic with numbers and other expressions of the same trace gives expressions or numbers."""
 
     __slots__ = ("id", "sign", "trace")
