@@ -209,7 +209,7 @@ def _identity(design: DesignRecord) -> list[str]:
 
 
 def _end(subject: Subject) -> str:
-    """Return the Verilog expression for the function of a result."""
+    """Return the Verilog expression for the number of the function that a result belongs to."""
     sink = subject.design.output
     low = sink.overflow + len(sink.scopes)
     if subject.loads:

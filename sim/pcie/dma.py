@@ -471,6 +471,7 @@ class Channel(ABC):
             address, adjacent = descriptor.next, descriptor.adjacent
 
     async def complete(self, descriptor: Descriptor) -> None:
+        """Count a descriptor as completed, then write the count back or stop the channel if its control bits say so."""
         self.completed += 1
         if descriptor.control & NOTIFY:
             await self._write_count()

@@ -251,7 +251,10 @@ def _torques(robot: Robot, options: MppiOptions) -> Graph:
 
 
 def _blended(robot: Robot) -> Graph:
-    """Return the graph that adds a sample's share to the mean. The first knot comes last."""
+    """Return the graph that updates the mean torques of a knot by the torques of a sample with the weight `share`.
+
+    Knots are processed from the last to the first, so the last result, `mean_first`, is that of the first knot.
+    """
 
     def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
         mean = x["mean"] * x["rest"][()] + x["u_try"] * x["share"][()]
@@ -262,7 +265,7 @@ def _blended(robot: Robot) -> Graph:
 
 
 def _weighed(costs: CostGraphs, options: MppiOptions) -> Graph:
-    """Return the graph that computes a sample's weight and share from its cost."""
+    """Return the graph that adds a sample's weight to the sum of weights, and returns its share of that sum."""
 
     def weight_of(above: Any) -> Any:
         """above: minus the cost that is more."""

@@ -200,6 +200,7 @@ class _Iteration:
         return recording.graph({name: np.asarray(value, dtype=object) for name, value in outputs.items()})
 
     def _at(self, recording: Recording, q: Array, x: Mapping[str, Array]) -> _State:
+        """Return the state of the search at q: the errors of all targets, their weighted Jacobian and the cost."""
         values = {**x, **evaluated(recording, self.robot, self.options.targets, q)}
         with scope("errors"):
             groups = [group for target in self.options.targets for group in target.rows(values)]

@@ -247,7 +247,7 @@ class _Builder:
     # regularization
 
     def _rule(self) -> Graph:
-        """Return the graph of the next regularization, by the step length, and of the accepted cost and
+        """Return the graph of the next regularization, which depends on the step length, and of the accepted cost and
         last state.
         """
         robot, n, o = self.robot, self.nv, self.options

@@ -38,7 +38,7 @@ def ring_design(design: DesignRecord[AnyBody]) -> DesignRecord[AnyBody]:
 
 
 def shell_design(design: DesignRecord[AnyBody]) -> DesignRecord[AnyBody]:
-    """Return the record with the numbers of a step on the AXI streams: a further input `command`."""
+    """Return the record with the additional input `command`, which every step has on the AXI streams."""
     source = design.input
     command = Field("command", source.bits, COMMAND.width, COMMAND.frac)
     port = StreamPort(command.signal, (), (len(source.fields),))

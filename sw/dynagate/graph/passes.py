@@ -203,7 +203,10 @@ class _Balance:
         return value
 
     def sum(self, pending: list[Any], total: Any, name: str, named: bool) -> Any:
-        """Build the sum of terms and a constant."""
+        """Build the balanced sum of the terms `pending` and the number `total`, and record it with a name.
+
+        named: Whether the name was set by `label`, so that it replaces a generated one.
+        """
         queue: list[tuple[int, int, Any]] = []
         order = 0
         while pending or len(queue) > 1:

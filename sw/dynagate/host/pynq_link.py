@@ -167,7 +167,7 @@ def _row(overlay: Any, name: str, path: str) -> Any:
 
 
 def _engine(overlay: Any, name: str, path: str) -> Any:
-    """pynq's driver of a DMA engine."""
+    """Return pynq's driver of a DMA engine. Raise DeviceError if it does not transfer in both directions."""
     kind = _row(overlay, name, path).get("type")
     engine = getattr(overlay, name)
     if None in (getattr(engine, side, None) for side in ("sendchannel", "recvchannel")):

@@ -156,11 +156,12 @@ def _meeting(step: StepRecording, contact: RigidContact, links: dict[str, int], 
 
 
 _Answers = Callable[[Array], tuple[Array, Array]]
-"""From rows J (rows, nv) to how velocities change by an impulse of 1 along each (rows, nv), and to J M⁻¹ Jᵀ."""
+"""A function of rows J (rows, nv). It returns the change of velocities by a unit impulse along each row, (rows, nv),
+and J M⁻¹ Jᵀ."""
 
 
 def _response(tree: Tree, step: StepRecording, tau: Array) -> tuple[Array, _Answers]:
-    """Return the accelerations (nv,) of a robot without constraints, and how it answers impulses."""
+    """Return the accelerations (nv,) of a robot without constraints, and the function of its response to impulses."""
     mimic, q = tree.mimic, list(step.q)
     joints = mimic.configuration(q)
     bias = mimic.torques(inverse_dynamics(tree, joints, list(mimic.rates(list(step.qd))), [0.0] * tree.nv))
@@ -177,8 +178,9 @@ def _response(tree: Tree, step: StepRecording, tau: Array) -> tuple[Array, _Answ
 
 
 def _held_response(tree: Tree, step: StepRecording, tau: Array) -> tuple[Array, _Answers]:
-    """Return the accelerations (nv,) of a robot whose constraints hold, and how it answers impulses: as in
-    `_response`."""
+    """Return the accelerations (nv,) of a robot whose constraints hold, and the function of its response to
+    impulses.
+    """
     q, active = list(step.q), list(step.held["active"])
     qdd, _ = forward_dynamics(tree, q, list(step.qd), list(tau), active)
     factors = ConstraintFactors(tree, q, active)

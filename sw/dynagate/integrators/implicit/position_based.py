@@ -45,8 +45,8 @@ from dynagate.robot import Robot
 class PositionBasedModel:
     """A robot in steps of dt (s), with what acts on it: at order 2 contact and servo as the papers have them, and other
     forces at the step's end, with the mean velocity of the step; at order 3 forces at each node, with the velocity of
-    the polynomial through the nodes. resolution: steps of an energy relative to its size, of numbers that are integers
-    and always numbers; None of floating point.
+    the polynomial through the nodes. resolution: In fixed point, the smallest change of an energy that counts,
+    relative to its size; None in floating point.
 
     Raises RobotError: joints that mimic others; ContactError: a point on no link, or a law with powers that are not
     whole; ServoError: a servo on no joint.

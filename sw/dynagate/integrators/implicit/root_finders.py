@@ -144,8 +144,8 @@ def least_energy(
         evaluation: Energy and residual.
         hessian: Matrix in place of the Hessian.
         full: Use the complete Hessian of the energy instead.
-        resolution: Resolution of the energy relative to its size, of numbers that are integers and always numbers; None
-            of floating point.
+        resolution: In fixed point, the smallest change of the energy that counts, relative to its size. None in
+            floating point, where results may be NaN.
     """
     complete = (jacobian(evaluation("best", "again"), ["again"], ["best"], robot=unknown.robot),) if full else ()
     return Loop(

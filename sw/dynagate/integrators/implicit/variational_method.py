@@ -205,8 +205,9 @@ def _force(forces: Forces, q: Any, increment: Any, dt: Any, extra: Sequence[Any]
 def _pushed_iteration(
     forces: Forces, form: Callable[..., Any], tree: Tree, q: Any, turn: Any, increment: Any, *values: Any
 ) -> tuple[Any, ...]:
-    """Return a form of `ITERATION` to which forces at the start of the step are added, by the step's own
-    velocity.
+    """Evaluate `form`, the formula of `ITERATION`, with half of the impulse of forces added to `impulse`.
+
+    The forces are those at the start of the step, at the mean velocity of the step.
     """
     load, impulse, factor, dt, limit = values[:5]
     force = _force(forces, q, increment, dt, values[5:])
