@@ -298,7 +298,7 @@ class WordLengthSearch:
         for fault in statement.faults(self.goal):
             nodes = f"; overflow begins at {names_of(self.graph, statement.origins)}" if statement.origins else ""
             widest = f"{self.goal.dsp.wide} bits{self._rounding()}"
-            raise AccuracyError(f"no words of up to {widest} keep the goal: {fault}{nodes}")
+            raise AccuracyError(f"no word lengths up to {widest} meet the goal: {fault}{nodes}")
         return Optimized(formatted, statement)
 
     def _stated(self, formatted: FormattedGraph) -> Statement:

@@ -148,13 +148,13 @@ def test_promises_that_fresh_states_break_are_errors() -> None:
     assert search.checked(overflowing) is None
     with pytest.raises(
         AccuracyError,
-        match=r"no words of up to 27 bits keep the goal: .* of the states in the region overflow; at most 5e-05 may; "
-        r"overflow begins at '.*', '.*'",
+        match=r"no word lengths up to 27 bits meet the goal: .* of the states in the region overflow; at most 5e-05 "
+        r"may; overflow begins at '.*', '.*'",
     ):
         search.promised(overflowing)
     coarse = assign(graph, region, Policy(word=12))
     with pytest.raises(
-        AccuracyError, match=r"keep the goal: minv errs by .*e-0. in states in the region; the goal is 1.0e-03"
+        AccuracyError, match=r"meet the goal: minv errs by .*e-0. in states in the region; the goal is 1.0e-03"
     ):
         search.promised(coarse)
     with pytest.raises(AccuracyError, match=r"words of 27 bits overflow in .*% of the states, beginning at '"):

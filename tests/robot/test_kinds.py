@@ -127,7 +127,7 @@ def test_a_thread_keeps_frames_limits_and_other_links() -> None:
     [
         ("wrist", 0.1, "robot 'two_joint_arm' has no joint 'wrist'; expected one of shoulder, elbow"),
         ("elbow", 0.0, "joint 'elbow slide' mimics joint 'elbow' with multiplier 0"),
-        ("slide", 0.1, "joint 'slide' is prismatic; expected one that turns about its own axis"),
+        ("slide", 0.1, "joint 'slide' is prismatic; expected a revolute or continuous joint"),
     ],
 )
 def test_threads_that_are_refused(joint: str, pitch: float, message: str) -> None:

@@ -131,7 +131,7 @@ class Derivative:
         for port in graph.inputs:
             if _is_configuration(port) and robot is None:
                 raise ArgumentError(
-                    f"input '{port.name}' of {graph.name} has quaternions; expected robot=, the robot whose they are"
+                    f"input '{port.name}' of {graph.name} has quaternions; expected robot=, the robot with this input"
                 )
 
     def inputs(self, names: Sequence[str] | None) -> list[Port]:

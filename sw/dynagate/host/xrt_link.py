@@ -101,7 +101,7 @@ class XrtLink(DmaLink):
                 self._runs[which] = run
             state = self._runs[which].wait(max(int(1000 * self.timeout), 1))
         except (RuntimeError, OSError) as error:
-            raise DeviceError(f"{self.text}: a mover failed: {error}") from None
+            raise DeviceError(f"{self.text}: {(READER, WRITER)[which]} failed: {error}") from None
         if state == xrt.ert_cmd_state.ERT_CMD_STATE_TIMEOUT:
             raise TimedOut(f"{(READER, WRITER)[which]} did not end in {self.timeout:g} s")
         self._runs[which] = None

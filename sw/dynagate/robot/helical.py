@@ -30,7 +30,7 @@ def with_helical(robot: Tree, joint: str, pitch: float) -> Tree:
     screw = robot.links[place]
     if not screw.joint.kind.turning or screw.joint.mimic is not None:
         kind = "mimics another" if screw.joint.mimic else f"is {screw.joint.type}"
-        raise RobotError(f"joint '{joint}' {kind}; expected one that turns about its own axis, to be given a thread")
+        raise RobotError(f"joint '{joint}' {kind}; expected a revolute or continuous joint that mimics no other")
 
     def moved(index: int) -> int:
         """A link's number behind the one that is put in."""
