@@ -128,8 +128,8 @@ class Dipole(NamedTuple):
     """A mass distribution without mass: first moment h, and second moment Σ = spread 1 + point hᵀ + h pointᵀ.
 
     Any rotating link can be written in this form, in the seven numbers that load its joint, because the parent may
-    carry its
-    mass and the mass on its axis. About an origin at distance p, the point becomes p + point and the rest stays.
+    carry its mass and the mass on its axis. About an origin at distance p, the point becomes p + point and the rest
+    stays.
     """
 
     spread: float

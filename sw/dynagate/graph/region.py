@@ -131,9 +131,8 @@ class Region:
             velocity: Limits in rad/s or m/s instead of those in the robot's file: one number, (nv,) numbers, or numbers
                 by joint name.
             acceleration: Limits in rad/s² or m/s², in the same forms, instead of DEFAULT_ACCELERATION.
-            effort: Limits in N m or N, in the same forms, instead of those in the file. "limits" means those in the
-            file, and
-                no limits of accelerations.
+            effort: Limits in N m or N, in the same forms, instead of those in the file. "limits" means the latter.
+                Accelerations have no limits then.
             parameters: (low, high) of variable parameters (`Robot.with_variable`) by their names or inputs. Each end is
                 one number or an array of the input's shape. Other parameters vary around the robot's own numbers, as
                 `graph.parameter_ranges` says.
