@@ -413,12 +413,6 @@ REFUSED: list[tuple[Any, type, str]] = [
     ),
     (lambda: rollout(ARM, 3, 0.01, backend="cuda"), ValueError, "backend 'cuda' of a rollout; expected one of"),
     (lambda: rollout(ARM, 3, None), ValueError, "dt=None for an operator; expected a constant time step"),
-    (
-        lambda: rollout(ARM, 3, 0.01, forces=[Servo(100.0)]),
-        ValueError,
-        "forces with the input 'target' in an operator, which has no such input; expected forces without inputs, such "
-        "as Servo(..., target=(...)), or `dynagate.Rollout`",
-    ),
     (lambda: rollout(ARM, 3, 0.01, dtype="int32"), TypeError, "dtype int32; expected float32 or float64"),
     (
         lambda: rollout(ARM, 3, 0.01, dtype="float32")(STATE[0], STATE[0], np.zeros((3, 2))),

@@ -445,8 +445,8 @@ def test_every_backend_takes_the_same_steps(tmp_path: Path) -> None:
         ({"compliance": float("nan")}, "rigid contact has compliance nan; expected a finite number, 0 or more"),
         ({"tolerance": 0.0}, "rigid contact has tolerance 0.0; expected a finite number above 0"),
         ({"sweeps": 0}, "rigid contact has sweeps=0; expected a whole number of 1 or more"),
-        ({"points": []}, "rigid contact has points []; expected a sequence of one Point or more"),
-        ({"planes": [1.0]}, "rigid contact has planes [1.0]; expected a sequence of one Plane or more"),
+        ({"points": []}, "rigid contact has points []; expected a sequence of one Point or Capsule or more"),
+        ({"ground": [1.0]}, "rigid contact has ground [1.0]; expected a sequence of one Plane or GroundBox or"),
     ],
 )
 def test_contacts_that_mean_nothing(options: dict[str, Any], message: str) -> None:
