@@ -31,7 +31,7 @@ CLICK = {"UsageError", "BadParameter", "ClickException", "BadOptionUsage", "BadA
 """Errors of click. The command line has classes of its own, in cli/refusals.py, that accept a code."""
 OWN_CLICK = {"UsageError", "BadParameter", "CommandError"}
 """The classes of cli/refusals.py."""
-METHODS = {"fail": ("self", "cli/"), "add": ("faults", "robot/")}
+METHODS = {"fail": ("self", "cli/"), "add": ("errors", "robot/")}
 """Methods that create an error from a text, as `self.fail`: the name -> its object, and the folder that calls it."""
 
 
@@ -211,6 +211,10 @@ def complaints(package: Package, areas: dict[str, dict[str, object]], explained:
                 places.setdefault(str(value.value), []).append(where)
     for code, listed in sorted(places.items()):
         yield from wrong_code(code, listed, areas)
+    for area, each in areas.items():
+        for prefix in each["modules"]:  # type: ignore[attr-defined]
+            if not any(module.name.startswith(prefix) for module in package.modules):
+                yield f"{SETTINGS.name}: area {area} lists '{prefix}', with which no module begins; correct it"
     for code in explained:
         if code not in places:
             yield f"{codes.EXPLANATIONS.name}: no error has the code {code}; remove the section or correct its heading"

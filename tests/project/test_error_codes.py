@@ -50,7 +50,7 @@ PARTS = {
         'class OwnError(Error):\n    def __init__(self, x):\n        super().__init__("a")',
         True,
     ),
-    "a line of a file": ("robot/urdf.py", 'self.faults.add("a", lax=True)', True),
+    "a line of a file": ("robot/urdf.py", 'self.errors.add("a", lax=True)', True),
     "of an option": ("cli/options.py", 'self.fail("a", param, ctx)', True),
     "of a command": ("cli/options.py", 'raise UsageError("a")', True),
     "without arguments": ("one.py", "raise ArgumentError()", True),
@@ -77,6 +77,8 @@ def tool() -> ModuleType:
 def package(tmp_path: Path) -> Path:
     folder = tmp_path / "package"
     write(folder, "base/errors.py", BASE)
+    for name in ("one/two.py", "robot/__init__.py", "cli/__init__.py"):
+        write(folder, name, "")
     (tmp_path / "areas.toml").write_text(AREAS)
     return folder
 
@@ -135,6 +137,12 @@ def test_an_explanation_without_an_error_is_reported(tool: ModuleType, package: 
     assert complaints(tool, package, ("DG-ONE-001",)) == []
     (found,) = complaints(tool, package, ("DG-ONE-001", "DG-ONE-002"))
     assert "no error has the code DG-ONE-002" in found
+
+
+def test_an_area_of_a_module_that_was_moved_is_reported(tool: ModuleType, package: Path) -> None:
+    (package / "robot" / "__init__.py").rename(package / "machine.py")
+    (found,) = complaints(tool, package)
+    assert "area TWO lists 'robot/', with which no module begins" in found
 
 
 def test_numbers_go_on_after_the_highest_and_never_change(tool: ModuleType, package: Path) -> None:
