@@ -81,8 +81,9 @@ docs: $(VENV)/docs.stamp  ## Build the documentation site in build/site, without
 	@echo build/site/index.html
 
 LINT = $(BIN)/ruff check $(SOURCES) && $(BIN)/ruff format --check $(SOURCES) \
-	&& $(BIN)/lint-imports && $(BIN)/mypy -p dynagate && $(BIN)/python docs/lint_pages.py && $(BIN)/python docs/lint_names.py
-lint: $(VENV)/test.stamp  ## Check style, imports, types and the language of pages
+	&& $(BIN)/lint-imports && $(BIN)/mypy -p dynagate && $(BIN)/python docs/lint_pages.py && $(BIN)/python docs/lint_names.py \
+	&& $(BIN)/python docs/error_codes.py
+lint: $(VENV)/test.stamp  ## Check style, imports, types, the language of pages and the codes of errors
 	$(LINT)
 
 format: $(VENV)/test.stamp  ## Format the code

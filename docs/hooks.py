@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import docstrings
+import error_codes
 import yaml
 
 ROOT = Path(__file__).parent.parent
@@ -39,6 +40,7 @@ def lay_out(folder: Path) -> None:
     for path in sorted(linked_files(["README.md", *(f"docs/{name}" for name in pages)])):
         if not path.startswith("docs/") or Path(path).suffix not in KEPT:
             texts[uri(path)] = f"---\norphan: true\n---\n\n{source(path)}"
+    texts["errors.md"] = texts["errors.md"].replace("<!-- codes -->", error_codes.listed())
     reference = docstrings.Reference(ROOT / "sw")
     for name, text in texts.items():
         write(folder / name, (reference.filled(text) if name.startswith("reference/") else text).encode())

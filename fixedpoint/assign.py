@@ -71,18 +71,26 @@ class Policy:
     def __post_init__(self) -> None:
         store_plain_numbers(self)
         if self.ranges not in (SAMPLED, PROVED):
-            raise ArgumentError(f"ranges '{self.ranges}'; expected '{SAMPLED}' or '{PROVED}'")
+            raise ArgumentError(f"ranges '{self.ranges}'; expected '{SAMPLED}' or '{PROVED}'", code="DG-FORMAT-001")
         if not (is_finite(self.milliseconds) and self.milliseconds >= 0.0):
-            raise ArgumentError(f"milliseconds {shown(self.milliseconds)}; expected a number of 0 or more")
+            raise ArgumentError(
+                f"milliseconds {shown(self.milliseconds)}; expected a number of 0 or more", code="DG-FORMAT-002"
+            )
         if self.guard_bits is not None and not (is_number(self.guard_bits) and abs(self.guard_bits) <= LARGEST_WORD):
-            raise ArgumentError(f"guard_bits={self.guard_bits!r}; expected at most {LARGEST_WORD} bits, or None")
+            raise ArgumentError(
+                f"guard_bits={self.guard_bits!r}; expected at most {LARGEST_WORD} bits, or None", code="DG-FORMAT-003"
+            )
         for name, least in (("samples", 1), ("seed", 0)):
             if not (is_whole(getattr(self, name)) and getattr(self, name) >= least):
-                raise ArgumentError(f"{name}={getattr(self, name)!r}; expected a whole number of {least} or more")
+                raise ArgumentError(
+                    f"{name}={getattr(self, name)!r}; expected a whole number of {least} or more", code="DG-FORMAT-004"
+                )
         if self.samples > MAX_STATES:
-            raise ArgumentError(f"samples={self.samples}; expected at most {MAX_STATES}")
+            raise ArgumentError(f"samples={self.samples}; expected at most {MAX_STATES}", code="DG-FORMAT-005")
         if not (is_whole(self.word) and SMALLEST_WORD <= self.word <= LARGEST_WORD):
-            raise ArgumentError(f"word {self.word}; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
+            raise ArgumentError(
+                f"word {self.word}; expected {SMALLEST_WORD} to {LARGEST_WORD} bits", code="DG-FORMAT-006"
+            )
         check_fields(self)
 
 
@@ -118,7 +126,10 @@ def assign(
         states = sampled_states(graph, region, policy, trajectories)
         return assign_word(graph, region, sampled_ranges(graph, states), policy)
     if trajectories is not None:
-        raise ArgumentError("trajectories with proved ranges; expected one of them: ranges are proved for a region")
+        raise ArgumentError(
+            "trajectories with proved ranges; expected one of them: ranges are proved for a region",
+            code="DG-FORMAT-007",
+        )
     ranges = proved_ranges(graph, region, policy.milliseconds, numbers)
     return assign_word(graph, region, ranges, replace(policy, guard_bits=0.0))
 
@@ -136,7 +147,9 @@ def sampled_states(
     if trajectories is not None:
         missing = set(parts[0]) - set(trajectories)
         if missing:
-            raise ArgumentError(f"trajectories lack input '{min(missing)}'; expected {', '.join(parts[0])}")
+            raise ArgumentError(
+                f"trajectories lack input '{min(missing)}'; expected {', '.join(parts[0])}", code="DG-FORMAT-008"
+            )
         parts.append({key: np.asarray(trajectories[key], dtype=np.float64) for key in parts[0]})
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 

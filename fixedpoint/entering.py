@@ -52,7 +52,9 @@ def entering(meaning: Formula | Unit, exact: ExactResult, to: Format, arithmetic
             return InputConversion(
                 type, down, down > 0 and arithmetic.rounding == HALF_UP, arithmetic.overflow == SATURATE
             )
-    raise NotInCError(f"an intermediate value of {exact.bits} bits; expected at most {TYPES[-1] - 2}")
+    raise NotInCError(
+        f"an intermediate value of {exact.bits} bits; expected at most {TYPES[-1] - 2}", code="DG-FORMAT-009"
+    )
 
 
 def without_low_bits(formula: Formula, exact: ExactResult, sources: Sequence[Format], to: Format) -> ExactResult:

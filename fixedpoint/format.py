@@ -40,7 +40,9 @@ class Format:
 
     def __post_init__(self) -> None:
         if self.width < 2:
-            raise ArgumentError(f"Format width {self.width}; expected 2 or more bits, sign included")
+            raise ArgumentError(
+                f"Format width {self.width}; expected 2 or more bits, sign included", code="DG-FORMAT-010"
+            )
 
     @property
     def lowest(self) -> int:
@@ -77,9 +79,9 @@ class Arithmetic:
 
     def __post_init__(self) -> None:
         if self.rounding not in (HALF_UP, FLOOR):
-            raise ArgumentError(f"rounding '{self.rounding}'; expected '{HALF_UP}' or '{FLOOR}'")
+            raise ArgumentError(f"rounding '{self.rounding}'; expected '{HALF_UP}' or '{FLOOR}'", code="DG-FORMAT-011")
         if self.overflow not in (SATURATE, WRAP):
-            raise ArgumentError(f"overflow '{self.overflow}'; expected '{SATURATE}' or '{WRAP}'")
+            raise ArgumentError(f"overflow '{self.overflow}'; expected '{SATURATE}' or '{WRAP}'", code="DG-FORMAT-012")
 
 
 class Rescaled(NamedTuple):
@@ -146,7 +148,7 @@ def quantize(x: npt.ArrayLike, to: Format) -> Rescaled:
     """
     scaled = np.ldexp(np.asarray(x, dtype=np.float64), to.frac)
     if np.isnan(scaled).any():
-        raise ArgumentError("quantize: the input holds NaN")
+        raise ArgumentError("quantize: the input holds NaN", code="DG-FORMAT-013")
     rounded = np.floor(scaled + 0.5)
     overflow = (rounded < to.lowest) | (rounded > to.highest)
     clipped = np.clip(rounded, float(to.lowest), float(to.highest))

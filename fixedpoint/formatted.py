@@ -136,7 +136,7 @@ class FormattedGraph(Formatted):
             GraphError: A format or a constant is missing or cannot hold its values.
         """
         for fault in self._faults():
-            raise GraphError(f"formats of '{self.graph.name}': {fault}")
+            raise GraphError(f"formats of '{self.graph.name}': {fault}", code="DG-FORMAT-014")
         return self
 
     def _faults(self) -> Iterator[str]:

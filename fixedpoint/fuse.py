@@ -86,7 +86,10 @@ def fused(
         ArgumentError: The arithmetic is not the processor's.
     """
     if formatted.arithmetic.rounding != HALF_UP:
-        raise ArgumentError(f"{formatted.arithmetic} on a processor; expected {Arithmetic()}: it rounds no other way")
+        raise ArgumentError(
+            f"{formatted.arithmetic} on a processor; expected {Arithmetic()}: it rounds no other way",
+            code="DG-FORMAT-015",
+        )
     word = word or max(fmt.width for fmt in formatted.formats)
     exponentials = exponential or exponential_formats(formatted, word)
     return _Fuser(formatted, word, angle or angle_format(formatted, word), exponentials).graph()
@@ -284,7 +287,9 @@ class _Fuser:
         elif op == "noise":
             args, frac = [self._coarser(a, 0) for a in args], self.word - 1 - NOISE_WHOLE
             if any(self.formats[a].frac for a in args):
-                raise FuseError(f"node {i} '{node.name}': an operand is beyond words of {self.word} bits")
+                raise FuseError(
+                    f"node {i} '{node.name}': an operand is beyond words of {self.word} bits", code="DG-FORMAT-016"
+                )
         elif op == "reciprocal":
             op = "normalized_reciprocal"
         elif op == "sqrt":
@@ -295,7 +300,9 @@ class _Fuser:
             args[1:] = self._near(args[1:], frac)
             frac = min(frac, max(self.formats[a].frac for a in args[1:]))
         else:
-            raise FuseError(f"node {i} '{node.name}' is a {op}; expected an operation that a processor has")
+            raise FuseError(
+                f"node {i} '{node.name}' is a {op}; expected an operation that a processor has", code="DG-FORMAT-017"
+            )
         self.place[i] = self._new(op, args, frac, node.name), 1
 
     def _constant(self, i: int) -> tuple[int, int]:

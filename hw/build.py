@@ -205,9 +205,13 @@ def _shorthands(
     """
     for name, number, other in (("word", word, policy), ("error", error, goal)):
         if number is not None and other is not None:
-            raise ArgumentError(f"{name}={number} and {type(other).__name__}(...); expected one of them")
+            raise ArgumentError(
+                f"{name}={number} and {type(other).__name__}(...); expected one of them", code="DG-HW-003"
+            )
     if word is not None and (error is not None or goal is not None):
-        raise ArgumentError(f"word={word} and an error; expected one of them: words are found for an error")
+        raise ArgumentError(
+            f"word={word} and an error; expected one of them: words are found for an error", code="DG-HW-004"
+        )
     return Policy(word=word) if word is not None else policy, Goal(error) if error is not None else goal
 
 
@@ -235,11 +239,11 @@ def build_request(
     """
     if request.samples_per_run != 1:
         text = f"{request.samples_per_run} of a datapath; expected 1, or a program: units=4 (--units 4)"
-        raise OptionError("samples_per_run", text)
+        raise OptionError("samples_per_run", text, code="DG-HW-005")
     if request.words is not None:
         shell = f"axi=Axi(words='{request.words}') (--axi)"
         text = f"'{request.words}' of a datapath; expected {shell}, or a program: units=4 (--units 4)"
-        raise OptionError("words", text)
+        raise OptionError("words", text, code="DG-HW-006")
     storage.check_folder(Path(folder), BuildError, "designs")
     storage.sweep(Path(folder))
     robot, axi, options = request.robot, request.axi, request.algorithm.as_dict()
@@ -471,7 +475,8 @@ def check_streams(design: DesignRecord[DatapathBody]) -> None:
         if stream.bits > WIDEST_STREAM:
             raise ArgumentError(
                 f"{design.function} has {stream.bits} bits of {side}; expected at most {WIDEST_STREAM}: shorter "
-                "words, or a function with fewer results"
+                "words, or a function with fewer results",
+                code="DG-HW-007",
             )
 
 

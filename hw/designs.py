@@ -91,7 +91,9 @@ class Hardware(ABC):
         Raises:
             DesignError: The body has no benches.
         """
-        raise DesignError(f"{design.folder} has no bench: no design of body '{design.design.body.kind}' has one")
+        raise DesignError(
+            f"{design.folder} has no bench: no design of body '{design.design.body.kind}' has one", code="DG-HW-008"
+        )
 
     @classmethod
     def in_bench(cls, record: DesignRecord[Any]) -> DesignRecord[Any]:
@@ -110,7 +112,9 @@ class Hardware(ABC):
         Raises:
             DesignError: The body has no benches.
         """
-        raise DesignError(f"module '{module}' has no bench: no design of body '{record.body.kind}' has one")
+        raise DesignError(
+            f"module '{module}' has no bench: no design of body '{record.body.kind}' has one", code="DG-HW-009"
+        )
 
     @classmethod
     @abstractmethod

@@ -58,6 +58,7 @@ def _warn_of_limits(robot: str, kind: str, joints: Sequence[tuple[str, str]], ad
         f"{kind} limits of {robot} look like placeholders: {listed}{more}; formats that hold such values leave few "
         f"bits for the values in use: {advice}, with the largest values that occur",
         FormatsWarning,
+        code="DG-HW-010",
     )
 
 
@@ -74,6 +75,7 @@ def warn_of_errors(title: str, errors: SampledErrors) -> None:
             "region); use a longer word (--word), an accuracy goal (--error), or a smaller region (--velocity, "
             "--acceleration)",
             FormatsWarning,
+            code="DG-HW-011",
         )
 
 

@@ -50,14 +50,16 @@ class DesignRequest(DesignOptions, _Computed):
         if self.certificate:
             check_certificate(self.function, self.algorithm, self.robot)
         if self.goal is not None and self.formats is not None:
-            raise ArgumentError("a goal and a file of formats; expected one of them")
+            raise ArgumentError("a goal and a file of formats; expected one of them", code="DG-HW-021")
         if self.goal is not None and self.policy is not None and self.policy.ranges == PROVED:
-            raise ArgumentError("a goal and proved ranges; expected one of them: a goal is a promise about samples")
+            raise ArgumentError(
+                "a goal and proved ranges; expected one of them: a goal is a promise about samples", code="DG-HW-022"
+            )
         if self.function == ROLLOUT and self.goal is not None:
             text = "of a rollout; expected policy=Policy(word=...) (--word BITS): errors add up over its steps"
-            raise OptionError("goal", text)
+            raise OptionError("goal", text, code="DG-HW-023")
         if self.function == ROLLOUT and self.policy is not None and self.policy.ranges == PROVED:
             text = "of a rollout; expected ranges='sampled' (--proved left out): its states may leave the region"
-            raise OptionError("ranges='proved'", text)
+            raise OptionError("ranges='proved'", text, code="DG-HW-024")
         if self.function == ROLLOUT and self.axi is not None and self.axi.choice:
-            raise ArgumentError("a rollout has no outputs to choose; expected choice left out")
+            raise ArgumentError("a rollout has no outputs to choose; expected choice left out", code="DG-HW-025")

@@ -60,7 +60,9 @@ def models(netlist: str, family: str) -> dict[str, str]:
     try:
         from pyosys import __file__ as yosys
     except ImportError:
-        raise SimulationError("Yosys is not installed; expected the extra: pip install 'dynagate[synth]'") from None
+        raise SimulationError(
+            "Yosys is not installed; expected the extra: pip install 'dynagate[synth]'", code="DG-SIM-001"
+        ) from None
     share, files = Path(yosys).parent / "share", MODELS[family]
     own = {name: _text(Path(__file__).parent / name) for name in files.own}
     known: dict[str, str] = {}

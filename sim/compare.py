@@ -87,7 +87,7 @@ def first_difference(
         finally:
             model.dynagate_close(device)
         if count != len(signals):
-            raise SimulationError(f"the model has no public signal '{signals[count]}'")
+            raise SimulationError(f"the model has no public signal '{signals[count]}'", code="DG-SIM-002")
         for k, i in enumerate(nodes):
             width = built.formatted.formats[i].width
             bits = int(seen[plan.ready(i), k]) & ((1 << width) - 1)

@@ -48,7 +48,7 @@ class Icarus(NamedTuple):
             paths[-1].write_text(text, encoding="utf-8")
         (folder / "time").write_text("+timescale+1ns/1ps\n")
         if shutil.which("iverilog") is None:
-            raise SimulationError("'iverilog' is not on the path; expected Icarus Verilog")
+            raise SimulationError("'iverilog' is not on the path; expected Icarus Verilog", code="DG-SIM-003")
         options = ["-g2012", "-f", str(folder / "time"), "-s", self.top, "-o", str(folder / "sim.vvp")]
         run(["iverilog", *options, *map(str, paths)], SimulationError, place=folder)
         return folder / self.top
@@ -224,9 +224,11 @@ def _run_in(
     try:
         ran, failed = get_results(results)
     except RuntimeError:  # the simulator ended before it wrote its results
-        raise SimulationError(f"{module} failed on {program.name}:\n{_failure(work)}") from None
+        raise SimulationError(f"{module} failed on {program.name}:\n{_failure(work)}", code="DG-SIM-004") from None
     if done.returncode or failed or not ran:
-        raise SimulationError(f"{module} on {program.name}: {failed} of {ran} benches failed:\n{_failure(work)}")
+        raise SimulationError(
+            f"{module} on {program.name}: {failed} of {ran} benches failed:\n{_failure(work)}", code="DG-SIM-005"
+        )
 
 
 def _simulation(simulator: str, program: Path) -> list[str]:
@@ -246,7 +248,9 @@ def _cocotb() -> dict[str, str]:
 
     python = os.environ.get("LIBPYTHON_LOC") or find_libpython.find_libpython()
     if python is None:
-        raise SimulationError("cocotb finds no shared library of Python (libpython); expected a Python that has one")
+        raise SimulationError(
+            "cocotb finds no shared library of Python (libpython); expected a Python that has one", code="DG-SIM-006"
+        )
     settings = ("GPI_", "PYGPI_", "COCOTB_", "TOPLEVEL")
     kept = {name: value for name, value in python_environment().items() if not name.startswith(settings)}
     return {

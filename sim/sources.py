@@ -53,12 +53,12 @@ def read_sources(paths: Sequence[Path]) -> dict[str, str]:
     try:
         files = [file for top in paths for file in files_of(top)]
     except ListError as error:
-        raise SimulationError(str(error)) from None
+        raise SimulationError(str(error), code="DG-SIM-007") from None
     for path in files:
         try:
             texts[path.name] = read_file(path).decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise SimulationError(f"cannot read {path} ({error}); {REBUILD}") from error
+            raise SimulationError(f"cannot read {path} ({error}); {REBUILD}", code="DG-SIM-008") from error
         _check(path, texts[path.name])
     return texts
 
@@ -68,12 +68,12 @@ def _check(path: Path, text: str) -> None:
     `$system`.
     """
     if foreign := _UNUSUAL.search(text):
-        raise SimulationError(f"{path} holds {foreign[0]!r}; {REBUILD}")
+        raise SimulationError(f"{path} holds {foreign[0]!r}; {REBUILD}", code="DG-SIM-009")
     place = 0
     while place < len(text):
         token = _TOKEN.match(text, place)
         if token is None:
             foreign = _SHOWN.match(text, place)
             assert foreign is not None
-            raise SimulationError(f"{path} holds {foreign[0][:40]!r}; {REBUILD}")
+            raise SimulationError(f"{path} holds {foreign[0][:40]!r}; {REBUILD}", code="DG-SIM-010")
         place = token.end()

@@ -174,7 +174,7 @@ def verify(
     """
     place = Path(folder).absolute()
     if unknown := [name for name in simulators if name not in SIMULATORS]:
-        raise ArgumentError(f"simulator '{unknown[0]}'; expected some of {', '.join(SIMULATORS)}")
+        raise ArgumentError(f"simulator '{unknown[0]}'; expected some of {', '.join(SIMULATORS)}", code="DG-SIM-011")
     check_simulators(simulators)
     with tempfile.TemporaryDirectory() as work:
         copy = Path(work) / "design"
@@ -186,7 +186,7 @@ def verify(
             copy_design(place, copy)
             verified = _verify(copy, simulators, drawn, cocotb, lambda text: progress(named(text)))
         except (DesignError, SimulationError) as error:
-            raise type(error)(named(str(error))) from None
+            raise type(error)(named(error.text), code=error.code) from None
     return replace(verified, runs=tuple(replace(run, fault=named(run.fault)) for run in verified.runs))
 
 
@@ -212,7 +212,7 @@ def copy_design(folder: Path, target: Path) -> None:
         except (FileNotFoundError, NotADirectoryError):
             continue  # the checks name what is missing
         except OSError as error:
-            raise DesignError(f"cannot read {folder / name} ({error.strerror}); {REBUILD}") from None
+            raise DesignError(f"cannot read {folder / name} ({error.strerror}); {REBUILD}", code="DG-SIM-012") from None
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_bytes(content)
 
@@ -227,7 +227,7 @@ def _verify(
     """Check and run the benches of a folder that no other process writes."""
     design = _design(folder)
     if faults := list(bench_faults(design, folder))[:MOST_FAULTS]:
-        raise DesignError(f"{'; '.join(faults)}; {REBUILD}")
+        raise DesignError(f"{'; '.join(faults)}; {REBUILD}", code="DG-SIM-013")
     about = subjects(design, [0] * max(len(design.functions), 1))  # whose latencies the benches know
     read_sources(_sources(folder, about[-1]))
     others = None
@@ -248,9 +248,12 @@ def _design(folder: Path) -> DesignRecord:
     if not design.modules:
         if design.interval > LONGEST_CALL:
             call = f"a solver's call takes {design.interval} cycles, where each loop takes one iteration"
-            raise DesignError(f"{folder} has no bench: {call}; expected {LONGEST_CALL} at most: fewer knots or samples")
+            raise DesignError(
+                f"{folder} has no bench: {call}; expected {LONGEST_CALL} at most: fewer knots or samples",
+                code="DG-SIM-014",
+            )
         built = "it was built by an earlier version of dynagate, or a solver's without problems"
-        raise DesignError(f"{folder} has no bench: {built}; {REBUILD}")
+        raise DesignError(f"{folder} has no bench: {built}; {REBUILD}", code="DG-SIM-015")
     return in_bench(design)
 
 
@@ -291,7 +294,7 @@ def check_simulators(simulators: Sequence[str]) -> None:
         program, package = NEEDS[name]
         path = environment()["PATH"] if name == "verilator" else None
         if shutil.which(program, path=path) is None:
-            raise SimulationError(f"'{program}' is not on the path; expected {package}")
+            raise SimulationError(f"'{program}' is not on the path; expected {package}", code="DG-SIM-016")
 
 
 def _plain(folder: Path, subject: Subject, simulator: str, vectors: Path, progress: Progress) -> Run:

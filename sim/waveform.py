@@ -62,7 +62,10 @@ def write_waves(built: Design[Pipeline], inputs: Inputs, path: str | PathLike[st
     target = Path(path)
     save = target.with_suffix(".gtkw")
     if save == target:
-        raise BuildError(f"{target} is the name of the GTKWave file; expected one such as {target.with_suffix('.vcd')}")
+        raise BuildError(
+            f"{target} is the name of the GTKWave file; expected one such as {target.with_suffix('.vcd')}",
+            code="DG-SIM-020",
+        )
     with scratch(target.parent, BuildError, target.name) as place:
         wave = place / target.name
         _simulate(built, inputs, wave)

@@ -183,7 +183,9 @@ class FormatsFile:
         """
         path = Path(path)
         if content.get("version") not in (OF_ONE_GRAPH, VERSION):
-            raise FormatsError(f"{path} has version {content.get('version')!r}; expected {VERSION}")
+            raise FormatsError(
+                f"{path} has version {content.get('version')!r}; expected {VERSION}", code="DG-FORMAT-018"
+            )
         arithmetic = _object(path, content, "arithmetic")
         if content["version"] == OF_ONE_GRAPH:
             content = {**content, "functions": {str(content.get("function")): {"graphs": [content]}}}
@@ -194,7 +196,7 @@ class FormatsFile:
         try:
             return cls(path, str(content.get("robot")), Arithmetic(**arithmetic), functions)
         except (TypeError, ValueError) as error:
-            raise FormatsError(f"{path}: {error}") from None
+            raise FormatsError(f"{path}: {error}", code="DG-FORMAT-019") from None
 
     def word(self, function: str) -> int:
         """Return the largest word length of a function's nodes in bits; 0 if the file lists no formats for it."""
@@ -222,7 +224,7 @@ class FormatsFile:
         for name in (*own, *held):
             if own.get(name) != held.get(name):
                 there, here = (f"{name}={each[name]!r:.40}" if name in each else f"no {name}" for each in (held, own))
-                raise FormatsError(f"{self.path} is for {function} with {there}; expected {here}")
+                raise FormatsError(f"{self.path} is for {function} with {there}; expected {here}", code="DG-FORMAT-020")
         return options
 
     def graph(self, graph: Graph) -> FormattedGraph:
@@ -254,13 +256,14 @@ class FormatsFile:
         if function not in self.functions or self.robot != (robot or self.robot):
             others = f"{plain_text(self.robot)} {','.join(map(plain_text, self.functions))}"
             expected = plain_text(f"{robot or self.robot} {function}")
-            raise FormatsError(f"{self.path} is for {others}; expected {expected}")
+            raise FormatsError(f"{self.path} is for {others}; expected {expected}", code="DG-FORMAT-021")
         return self.functions[function]
 
     def _check_count(self, function: str, sections: list[Any], count: int) -> None:
         if len(sections) != count:
             raise FormatsError(
-                f"{self.path} has formats of {len(sections)} graphs for {function}; expected {count}: trace it alike"
+                f"{self.path} has formats of {len(sections)} graphs for {function}; expected {count}: trace it alike",
+                code="DG-FORMAT-022",
             )
 
     def _formatted(self, graph: Graph, content: Mapping[str, Any]) -> FormattedGraph:
@@ -282,7 +285,7 @@ class FormatsFile:
         except FormatsError:
             raise
         except (ArithmeticError, IndexError, TypeError, ValueError) as error:  # of the check
-            raise FormatsError(f"{path}: {error}") from None
+            raise FormatsError(f"{path}: {error}", code="DG-FORMAT-023") from None
         _check_constants(path, formatted)
         return formatted
 
@@ -291,7 +294,9 @@ def _object(path: Path, content: Mapping[str, Any], part: str, where: str = "") 
     """Return an object in the file. Raise FormatsError if the entry is no object."""
     value = content.get(part)
     if not isinstance(value, dict):
-        raise FormatsError(f"{path} is not a formats file: {where}'{part}' is {value!r:.40}; expected an object")
+        raise FormatsError(
+            f"{path} is not a formats file: {where}'{part}' is {value!r:.40}; expected an object", code="DG-FORMAT-024"
+        )
     return value
 
 
@@ -299,7 +304,9 @@ def _section(path: Path, where: str, section: Any) -> dict[str, Any]:
     """Return the options and graphs of a function, checked."""
     graphs = section.get("graphs") if isinstance(section, dict) else None
     if not isinstance(graphs, list) or not graphs or not all(isinstance(graph, dict) for graph in graphs):
-        raise FormatsError(f"{path} is not a formats file: {where} has no list of graphs, each an object")
+        raise FormatsError(
+            f"{path} is not a formats file: {where} has no list of graphs, each an object", code="DG-FORMAT-025"
+        )
     options = section.get("options")
     if options is not None:
         _object(path, section, "options")
@@ -312,10 +319,13 @@ def _check_names(path: Path, content: Mapping[str, Any], place: Mapping[str, int
     for part in PARTS:
         for name in content[part]:
             if name not in place:
-                raise FormatsError(f"{path} has a format for {name!r}, which the graph does not have: trace it alike")
+                raise FormatsError(
+                    f"{path} has a format for {name!r}, which the graph does not have: trace it alike",
+                    code="DG-FORMAT-026",
+                )
     for name in place:
         if name not in content["formats"]:
-            raise FormatsError(f"{path} has no format for node '{name}': trace the graph alike")
+            raise FormatsError(f"{path} has no format for node '{name}': trace the graph alike", code="DG-FORMAT-027")
 
 
 def _check_constants(path: Path, formatted: FormattedGraph) -> None:
@@ -329,7 +339,8 @@ def _check_constants(path: Path, formatted: FormattedGraph) -> None:
             held, off = float(integer), 0.0
         if not abs(held - own) <= off:
             raise FormatsError(
-                f"{path}: node '{node.name}' has the constant {held:.9g}; the graph has {own:.9g}: trace it alike"
+                f"{path}: node '{node.name}' has the constant {held:.9g}; the graph has {own:.9g}: trace it alike",
+                code="DG-FORMAT-028",
             )
 
 
@@ -346,9 +357,11 @@ def _formats(path: Path, entries: Mapping[str, Any], graph: Graph) -> tuple[Form
 def _format(entry: Any, where: str, widest: int = WIDEST, finest: int = FINEST) -> Format:
     width, frac = _numbers(entry, (int,), where, "[width, frac], two integers", 2)
     if not 2 <= width <= widest:
-        raise FormatsError(f"{where} has {width} bits; expected 2 to {widest}")
+        raise FormatsError(f"{where} has {width} bits; expected 2 to {widest}", code="DG-FORMAT-029")
     if not -FINEST <= frac <= finest:
-        raise FormatsError(f"{where} has {frac} bits right of the binary point; expected {-FINEST} to {finest}")
+        raise FormatsError(
+            f"{where} has {frac} bits right of the binary point; expected {-FINEST} to {finest}", code="DG-FORMAT-030"
+        )
     return Format(width, frac)
 
 
@@ -365,5 +378,5 @@ def _bounds(entry: Any, where: str) -> tuple[float, float]:
 def _numbers(entry: Any, kinds: tuple[type, ...], where: str, expected: str, count: int) -> list[Any]:
     """Return a list of this many numbers of these types; `True`, which Python counts as a number, is refused."""
     if not isinstance(entry, list) or len(entry) != count or any(type(number) not in kinds for number in entry):
-        raise FormatsError(f"{where} has {entry!r:.60}; expected {expected}")
+        raise FormatsError(f"{where} has {entry!r:.60}; expected {expected}", code="DG-FORMAT-031")
     return entry

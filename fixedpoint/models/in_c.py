@@ -109,7 +109,7 @@ def word_of(formatted: FormattedGraph) -> int:
     widest = max(format.width for format in formatted.formats)
     most = max(widest, *(format.width for _, format in formatted.constants.values()), 0)
     if most > WIDE - 2:
-        raise NotInCError(f"a word of {most} bits; expected at most {WIDE - 2}")
+        raise NotInCError(f"a word of {most} bits; expected at most {WIDE - 2}", code="DG-FORMAT-032")
     return NARROW if widest <= NARROW else WIDE
 
 

@@ -82,7 +82,9 @@ def assign_scans(
     """
     policy = policy or Policy()
     if policy.ranges != SAMPLED:
-        raise ArgumentError(f"ranges '{policy.ranges}' of a loop over links; expected '{SAMPLED}'")
+        raise ArgumentError(
+            f"ranges '{policy.ranges}' of a loop over links; expected '{SAMPLED}'", code="DG-FORMAT-033"
+        )
     values = _states(loop, region, policy, external_forces, forces)
     scans = []
     for step in scans_of(loop):

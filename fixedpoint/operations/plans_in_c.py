@@ -18,7 +18,9 @@ def check_counts(*shifts: int) -> None:
         NotInCError: A number of bits is negative or too large.
     """
     if not all(0 <= shift < INT64_BITS for shift in shifts):
-        raise NotInCError(f"a plan with {', '.join(map(str, shifts))} bits; expected 0 to {INT64_BITS - 1}")
+        raise NotInCError(
+            f"a plan with {', '.join(map(str, shifts))} bits; expected 0 to {INT64_BITS - 1}", code="DG-FORMAT-034"
+        )
 
 
 def _scaled(width: int, factor: int, shift: int) -> ExactResult:

@@ -92,7 +92,8 @@ def proved_ranges(
     if graph.name == ROLLOUT:
         raise ProofError(
             'proved ranges of a rollout; expected ranges="sampled" (without --proved): its states return as inputs and '
-            "may leave the region"
+            "may leave the region",
+            code="DG-PROOF-001",
         )
     known: Mapping[int, Interval] = unit_ranges(graph) | pivot_ranges(graph, region.robot)
     for boxes in _splittings(graph, input_box(graph, region), milliseconds):
@@ -144,7 +145,8 @@ def _check_bounded(graph: Graph, region: Region, values: Sequence[Interval]) -> 
                 f"node '{node.name}'{_joint(graph, region, i)} of {graph.name} is the {node.op} of "
                 f"'{graph.nodes[a].name}', which lies between {low:.3g} and {high:.3g} by intervals and is not proved "
                 f"to be positive; expected {_instead(graph)}, or a function that does not divide, such as "
-                "inverse_dynamics"
+                "inverse_dynamics",
+                code="DG-PROOF-002",
             )
     joints = [link.joint.name for link in region.robot.links for _ in range(link.joint.nv)]
     for i, node in enumerate(graph.nodes):
@@ -153,13 +155,15 @@ def _check_bounded(graph: Graph, region: Region, values: Sequence[Interval]) -> 
         if node.op != "input":
             raise ProofError(
                 f"node '{node.name}'{_joint(graph, region, i)} of {graph.name} has no finite interval; expected "
-                "smaller limits"
+                "smaller limits",
+                code="DG-PROOF-003",
             )
         port = next(port for port in graph.inputs if i in port.nodes)
         names = f" of joints {', '.join(map(repr, dict.fromkeys(joints)))}" if port.shape == (len(joints),) else ""
         raise ProofError(
             f"{graph.name}: the region has no limits for input '{port.name}'{names}, so no range is proved; expected a "
-            'region that limits it (acceleration= for qdd, effort= for tau), or ranges="sampled" (without --proved)'
+            'region that limits it (acceleration= for qdd, effort= for tau), or ranges="sampled" (without --proved)',
+            code="DG-PROOF-004",
         )
 
 
@@ -246,7 +250,8 @@ class ErrorBounds:
         raise ProofError(
             f"node '{node.name}'{_joint(graph, self._region, i)} of {graph.name}: its operand '{graph.nodes[a].name}' "
             f"errs by up to {error:.3g} and is proved to be {least:.3g} or more, so it may be zero when rounded; "
-            f"expected {self._formats[a].width + max(more, 1)} bits or more, or {_instead(graph)}"
+            f"expected {self._formats[a].width + max(more, 1)} bits or more, or {_instead(graph)}",
+            code="DG-PROOF-005",
         )
 
     def _rounding(self, i: int, to: Format) -> Any:
@@ -395,7 +400,8 @@ def _check_fits(
         raise ProofError(
             f"{where} goes from {low:.3g} to {high:.3g} in the region, rounding included, and its format {fmt} holds "
             f"{fmt.limits[0]:.3g} to {fmt.limits[1]:.3g}; expected {fmt.width + max(more, 1)} bits with {fmt.frac} of "
-            "them behind the point"
+            "them behind the point",
+            code="DG-PROOF-006",
         )
 
 
@@ -406,10 +412,12 @@ def _check_output(formatted: FormattedGraph, proof: Proof, name: str, number: st
         widest = max(fmt.width for fmt in formatted.formats)
         raise ProofError(
             f"output '{name}' of {proof.graph.name}: the proved error, {error:.3g}, is no less than its largest value, "
-            f"{largest:.3g}; expected {widest + math.ceil(math.log2(error) - math.log2(largest)) + 1} bits or more"
+            f"{largest:.3g}; expected {widest + math.ceil(math.log2(error) - math.log2(largest)) + 1} bits or more",
+            code="DG-PROOF-007",
         )
     if number is not None and largest + error >= STREAMED[number][2]:
         raise ProofError(
             f"output '{name}' of {proof.graph.name} reaches {largest:.3g}, more than {number} on the streams holds; "
-            "expected words float32 or fixed"
+            "expected words float32 or fixed",
+            code="DG-PROOF-008",
         )

@@ -66,7 +66,9 @@ def sampled_ranges(graph: Graph, inputs: Mapping[str, Floats]) -> Ranges:
     largest = np.array([float(np.max(v)) for v in magnitudes])
     if not np.isfinite(largest).all():
         node = graph.nodes[int(np.argmin(np.isfinite(largest)))]
-        raise ArgumentError(f"node '{node.name}' of {graph.name} is not finite somewhere in the region")
+        raise ArgumentError(
+            f"node '{node.name}' of {graph.name} is not finite somewhere in the region", code="DG-FORMAT-035"
+        )
     samples = len(next(iter(inputs.values())))
     every = max(samples // PROBES, 1)
     probes = [v[::every].copy() if np.ndim(v) else v for v in values]

@@ -96,19 +96,25 @@ class Goal:
         store_plain_numbers(self)
         errors = {"": self.error} if is_number(self.error) else dict(self.error)
         if not errors:
-            raise ArgumentError("a goal without an error; expected one number, or one by output block")
+            raise ArgumentError(
+                "a goal without an error; expected one number, or one by output block", code="DG-FORMAT-036"
+            )
         for block, error in errors.items():
             if not (is_finite(error) and 0.0 < error < 1.0):
                 where = f" of {block}" if block else ""
-                raise ArgumentError(f"error {shown(error)}{where}; expected more than 0, less than 1")
+                raise ArgumentError(
+                    f"error {shown(error)}{where}; expected more than 0, less than 1", code="DG-FORMAT-037"
+                )
         for name in ("quantile", "confidence"):
             if not (is_finite(value := getattr(self, name)) and 0.0 < value < 1.0):
-                raise ArgumentError(f"{name} {shown(value)}; expected more than 0, less than 1")
+                raise ArgumentError(f"{name} {shown(value)}; expected more than 0, less than 1", code="DG-FORMAT-038")
         for name in ("floor", "spare"):
             if not (is_finite(value := getattr(self, name)) and 0.0 <= value <= 1.0):
-                raise ArgumentError(f"{name} {shown(value)}; expected 0 to 1")
+                raise ArgumentError(f"{name} {shown(value)}; expected 0 to 1", code="DG-FORMAT-039")
         if not is_collection(self.kinds) or not len(self.kinds) or not set(self.kinds) <= set(KINDS):
-            raise ArgumentError(f"states of kinds {self.kinds}; expected some of {', '.join(KINDS)}")
+            raise ArgumentError(
+                f"states of kinds {self.kinds}; expected some of {', '.join(KINDS)}", code="DG-FORMAT-040"
+            )
         for name in ("states", "fresh"):
             check_count(name, getattr(self, name), MAX_STATES)
         check_count("seed", self.seed, 2**63, 0)

@@ -134,7 +134,9 @@ def optimize(
     names = [port.name for port in graph.outputs]
     for name in () if is_number(goal.error) else goal.error:
         if name not in names:
-            raise ArgumentError(f"an error for block '{name}'; expected one of {', '.join(names)}")
+            raise ArgumentError(
+                f"an error for block '{name}'; expected one of {', '.join(names)}", code="DG-FORMAT-041"
+            )
     search = WordLengthSearch(
         late_terms_last(graph), region, goal, policy or Policy(guard_bits=None), trajectories, number
     )
@@ -227,7 +229,8 @@ class WordLengthSearch:
         if attempt.overflows:
             raise AccuracyError(
                 f"words of {goal.dsp.wide} bits overflow in {max(attempt.overflow.values()):.1%} of the states, "
-                f"beginning at {names_of(self.graph, attempt.origins)}"
+                f"beginning at {names_of(self.graph, attempt.origins)}",
+                code="DG-FORMAT-042",
             )
         if attempt.ratio > 1.0:
             k = int(np.argmax(attempt.ratios))
@@ -237,7 +240,8 @@ class WordLengthSearch:
                 f"words of {goal.dsp.wide} bits{self._rounding()} give {block} an error of "
                 f"{attempt.ratio * self.targets[k]:.2e} in "
                 f"{goal.quantile:.1%} of the states; the goal is {self.targets[k]:.1e}, and node "
-                f"'{self.graph.nodes[int(np.argmax(noise))].name}' adds most of it"
+                f"'{self.graph.nodes[int(np.argmax(noise))].name}' adds most of it",
+                code="DG-FORMAT-043",
             )
         return formatted
 
@@ -298,7 +302,7 @@ class WordLengthSearch:
         for fault in statement.faults(self.goal):
             nodes = f"; overflow begins at {names_of(self.graph, statement.origins)}" if statement.origins else ""
             widest = f"{self.goal.dsp.wide} bits{self._rounding()}"
-            raise AccuracyError(f"no word lengths up to {widest} meet the goal: {fault}{nodes}")
+            raise AccuracyError(f"no word lengths up to {widest} meet the goal: {fault}{nodes}", code="DG-FORMAT-044")
         return Optimized(formatted, statement)
 
     def _stated(self, formatted: FormattedGraph) -> Statement:

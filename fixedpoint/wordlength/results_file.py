@@ -81,7 +81,8 @@ class ResultsFile(Generic[Point, Cell]):
                 if number == 1:
                     if entry["sweep"] != self._key:
                         raise SweepError(
-                            f"{path} holds another sweep; expected this robot, function, region and states"
+                            f"{path} holds another sweep; expected this robot, function, region and states",
+                            code="DG-FORMAT-045",
                         )
                     continue
                 point = self._point(entry)
@@ -90,7 +91,8 @@ class ResultsFile(Generic[Point, Cell]):
             except (ValueError, KeyError, TypeError) as error:
                 raise SweepError(
                     f"{path} is damaged in line {number} ({type(error).__name__}: {error}); delete the line, or move "
-                    "it away to begin anew"
+                    "it away to begin anew",
+                    code="DG-FORMAT-046",
                 ) from None
             points[self._cell(point)] = point
         if whole < len(content):
@@ -103,7 +105,9 @@ class ResultsFile(Generic[Point, Cell]):
         point = self._kind(**entry)
         for field in fields(point):  # type: ignore[arg-type]
             if type(getattr(point, field.name)) not in kinds[field.type]:
-                raise ArgumentTypeError(f"{field.name} is {getattr(point, field.name)!r}; expected {field.type}")
+                raise ArgumentTypeError(
+                    f"{field.name} is {getattr(point, field.name)!r}; expected {field.type}", code="DG-FORMAT-047"
+                )
         return point
 
 

@@ -90,12 +90,12 @@ def sweep(
     """
     for policy in policies:
         if policy not in POLICIES:
-            raise ArgumentError(f"policy '{policy}'; expected one of {', '.join(POLICIES)}")
+            raise ArgumentError(f"policy '{policy}'; expected one of {', '.join(POLICIES)}", code="DG-FORMAT-048")
     for word in words:
         Policy(word=word)
     for name, number in (("states", states), ("jobs", jobs)):
         if number < 1:
-            raise ArgumentError(f"{name} {number}; expected 1 or more")
+            raise ArgumentError(f"{name} {number}; expected 1 or more", code="DG-FORMAT-049")
     cells = [(policy, word) for policy in policies for word in words]
     file = ResultsFile(results, (graph.nodes, graph.outputs, region, states), SweepPoint, _cell)
     return file.completed(cells, lambda missing: _computed(graph, region, missing, states, jobs, backend), progress)

@@ -289,7 +289,9 @@ def load(name: str) -> Board:
     if is_path(name):
         return read_board(Path(name))
     if name not in names():
-        raise BoardError(f"no board '{name}'{nearest(name, names())}; expected one of {', '.join(names())}")
+        raise BoardError(
+            f"no board '{name}'{nearest(name, names())}; expected one of {', '.join(names())}", code="DG-BOARD-001"
+        )
     return read_board(_FOLDER / f"{name}.toml")
 
 
@@ -302,13 +304,13 @@ def read_board(path: Path) -> Board:
     try:
         content = tomllib.loads(read_file(path).decode())
     except (OSError, ValueError, RecursionError) as error:
-        raise BoardError(f"{path} is not a board's file: {error}; expected TOML") from None
+        raise BoardError(f"{path} is not a board's file: {error}; expected TOML", code="DG-BOARD-002") from None
     try:
         board = structured({**content, "name": path.stem}, Board, "board")
     except ArgumentError as error:
-        raise BoardError(f"{path} is not a board's file: {error}") from None
+        raise BoardError(f"{path} is not a board's file: {error}", code="DG-BOARD-003") from None
     for fault in _faults(board):
-        raise BoardError(f"{path}: {fault}")
+        raise BoardError(f"{path}: {fault}", code="DG-BOARD-004")
     return board
 
 

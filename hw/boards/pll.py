@@ -128,6 +128,7 @@ def fastest(source: float, most: float) -> Pll:
     plls = settings(source, OSCILLATOR[0] / 128, most)
     if not plls:
         raise ArgumentError(
-            f"no clock of up to {most:g} MHz from {source:g} MHz; expected {OSCILLATOR[0] / 128:g} or more"
+            f"no clock of up to {most:g} MHz from {source:g} MHz; expected {OSCILLATOR[0] / 128:g} or more",
+            code="DG-BOARD-005",
         )
     return plls[0]

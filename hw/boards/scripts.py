@@ -52,7 +52,9 @@ def rendered(templates: Mapping[str, str], context: Mapping[str, Any]) -> dict[s
     @pass_context
     def plain(context: Context, value: Any) -> Any:
         if str(context.name).endswith(_SCRIPTS) and (code := _CODE.search(str(value))):
-            raise ProjectError(f"{value!r} in {context.name}: {code[0]!r} could be code; expected plain text")
+            raise ProjectError(
+                f"{value!r} in {context.name}: {code[0]!r} could be code; expected plain text", code="DG-BOARD-006"
+            )
         return value
 
     # delimiters that Tcl, make and C++ do not use; nothing is escaped because scripts accept only plain text

@@ -78,9 +78,11 @@ class Pipeline(Hardware):
         try:
             stages = Stages(**asdict(record.body.stages))
         except ArgumentError as error:
-            raise DesignError(f"{folder} is not a design: {error}; {REBUILD}") from None
+            raise DesignError(f"{folder} is not a design: {error}; {REBUILD}", code="DG-HW-001") from None
         planned = plan(formatted, record.body.ii, stages)
         ready = [planned.ready(i) if i in planned.position else None for i in range(len(record.body.nodes))]
         if ready != [node.ready for node in record.body.nodes]:
-            raise DesignError(f"{folder} has a schedule that its robot and function do not give again; {REBUILD}")
+            raise DesignError(
+                f"{folder} has a schedule that its robot and function do not give again; {REBUILD}", code="DG-HW-002"
+            )
         return cls(planned)

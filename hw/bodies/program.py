@@ -189,7 +189,9 @@ def _counts(solver: ChipSolver, samples_per_run: int | None) -> list[int]:
         what = (
             f"expected 1 to {MOST_ITERATIONS} that divide its {iterations} samples" if solver.samples else "expected 1"
         )
-        raise ArgumentError(f"samples_per_run {samples_per_run!r} of {solver.blocks.loop.name}; {what}")
+        raise ArgumentError(
+            f"samples_per_run {samples_per_run!r} of {solver.blocks.loop.name}; {what}", code="DG-CORE-001"
+        )
     return [samples_per_run]
 
 
@@ -307,7 +309,8 @@ def _accurate(
             return compiled, ChosenFormats(word, asdict(own), asdict(goal), statement.as_dict())
     raise ProgramError(
         f"{request.robot.name} {request.function} in words of {spec.words[-1]} bits: {fault}; expected a larger error, "
-        "or a datapath, which has longer words"
+        "or a datapath, which has longer words",
+        code="DG-CORE-002",
     )
 
 
@@ -323,7 +326,8 @@ def _check_plan(solver: ChipSolver, spec: CoreSpec) -> None:
         knots = solver.options.knots
         raise ProgramError(
             f"a plan of {knots} knots of {solver.robot.name} takes {plan} values of iterations, {plan - room} more "
-            f"than the core's {room}; expected at most {room * knots // plan} knots"
+            f"than the core's {room}; expected at most {room * knots // plan} knots",
+            code="DG-CORE-003",
         )
 
 

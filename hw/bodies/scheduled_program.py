@@ -60,7 +60,9 @@ class ScheduledProgram(Hardware):
             ArgumentError: The program computes a loop.
         """
         if (formatted := self.formatted.as_graph) is None:
-            raise ArgumentError(f"the graph of {self.title}; expected a program of one graph: it is a loop")
+            raise ArgumentError(
+                f"the graph of {self.title}; expected a program of one graph: it is a loop", code="DG-CORE-004"
+            )
         return formatted.graph
 
     @property
@@ -107,7 +109,8 @@ class ScheduledProgram(Hardware):
         if "knots" in record.options:
             raise DesignError(
                 f"the program of {record.title} cannot be made again: its folder does not hold the solver's cost; "
-                "expected what build_solver returned, or the vectors that are in the folder"
+                "expected what build_solver returned, or the vectors that are in the folder",
+                code="DG-CORE-005",
             )
         region = region_of(record)
         try:
@@ -132,8 +135,12 @@ class ScheduledProgram(Hardware):
                 request, CoreSpec(Core(**record.body.core)), region, policy, progress, file
             ).schedule
         except (KeyError, TypeError, ValueError) as error:
-            raise DesignError(f"the program of {record.title} cannot be made again: {error!r}; {REBUILD}") from None
+            raise DesignError(
+                f"the program of {record.title} cannot be made again: {error!r}; {REBUILD}", code="DG-CORE-006"
+            ) from None
         same = streams_of(scheduled) == (record.stream, record.functions, record.body.loop)
         if not (same and np.array_equal(messages(scheduled), words)):
-            raise DesignError(f"the program of {record.title} is not the one of its robot and region; {REBUILD}")
+            raise DesignError(
+                f"the program of {record.title} is not the one of its robot and region; {REBUILD}", code="DG-CORE-007"
+            )
         return cls(scheduled)

@@ -24,7 +24,9 @@ def run_yosys(passes: Sequence[str], *, lines: int = 20) -> None:
         YosysError: Yosys is missing or fails.
     """
     if find_spec("pyosys") is None:
-        raise YosysError("Yosys is not installed; expected the extra: pip install 'dynagate[synth]'")
+        raise YosysError(
+            "Yosys is not installed; expected the extra: pip install 'dynagate[synth]'", code="DG-SYNTH-001"
+        )
     program = "from pyosys import libyosys\ndesign = libyosys.Design()\n"
     program += "".join(f"libyosys.run_pass({text!r}, design)\n" for text in passes)
     run(python_command(program), YosysError, name="Yosys", environment=python_environment(), lines=lines)

@@ -37,7 +37,9 @@ class Binding:
         for i, unit in self.unit.items():
             slot = schedule.start[i] % schedule.problem.ii
             if slot in result[unit]:
-                raise ScheduleError(f"operations {result[unit][slot]} and {i} are both bound to {unit} in slot {slot}")
+                raise ScheduleError(
+                    f"operations {result[unit][slot]} and {i} are both bound to {unit} in slot {slot}", code="DG-HW-012"
+                )
             result[unit][slot] = i
         return dict(result)
 

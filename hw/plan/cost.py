@@ -183,12 +183,14 @@ class Budget:
             most = max(blocks, key=lambda name: blocks[name])
             raise BudgetError(
                 f"{planned.dsp_blocks()} DSP48E2 blocks planned, {self.dsp} allowed: {limits[most]} units of '{most}' "
-                f"take {blocks[most]}; {way_out}"
+                f"take {blocks[most]}; {way_out}",
+                code="DG-HW-013",
             )
         if self.lut is not None and (tables := lookup_tables(planned)).total() > self.lut:
             part, count = tables.most_common(1)[0]
             raise BudgetError(
-                f"{tables.total()} lookup tables estimated, {self.lut} allowed: {part} take {count}; {way_out}"
+                f"{tables.total()} lookup tables estimated, {self.lut} allowed: {part} take {count}; {way_out}",
+                code="DG-HW-014",
             )
         if self.register_bits is not None and planned.register_bits() > self.register_bits:
             formats = planned.formatted.formats
@@ -196,5 +198,6 @@ class Budget:
             raise BudgetError(
                 f"{planned.register_bits()} bits of registers planned, {self.register_bits} allowed: node "
                 f"'{planned.formatted.graph.nodes[longest].name}' takes most, {planned.registers(longest)} words of "
-                f"{formats[longest].width} bits; {way_out}"
+                f"{formats[longest].width} bits; {way_out}",
+                code="DG-HW-015",
             )

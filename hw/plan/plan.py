@@ -57,7 +57,9 @@ class Stages:
         store_plain_numbers(self)
         for count in (self.multiply, self.add):
             if not is_whole(count) or not 0 <= count <= MOST_STAGES:
-                raise ArgumentError(f"{self}; expected whole numbers of stages from 0 to {MOST_STAGES}")
+                raise ArgumentError(
+                    f"{self}; expected whole numbers of stages from 0 to {MOST_STAGES}", code="DG-HW-016"
+                )
 
 
 @dataclass(frozen=True)
@@ -350,7 +352,8 @@ def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str],
         row = HARDWARE[node.op]
         if isinstance(row, OfCores):
             raise ScheduleError(
-                f"{graph.robot} {graph.name}: '{node.name}' is a {node.op}; expected a processor, which computes it"
+                f"{graph.robot} {graph.name}: '{node.name}' is a {node.op}; expected a processor, which computes it",
+                code="DG-HW-017",
             )
         if isinstance(row, Product):
             wide, narrow = (operand.format.width for operand in operands(formatted, i))

@@ -34,7 +34,9 @@ def check_interval(ii: int) -> None:
         ScheduleError: It is no whole number from 1 to LONGEST_INTERVAL.
     """
     if not is_whole(ii) or not 1 <= ii <= LONGEST_INTERVAL:
-        raise ScheduleError(f"initiation interval {ii}; expected a whole number from 1 to {LONGEST_INTERVAL} cycles")
+        raise ScheduleError(
+            f"initiation interval {ii}; expected a whole number from 1 to {LONGEST_INTERVAL} cycles", code="DG-HW-018"
+        )
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Problem:
             ScheduleError: An operation, a limit or an output breaks a rule.
         """
         for fault in self._faults():
-            raise ScheduleError(fault)
+            raise ScheduleError(fault, code="DG-HW-019")
         return self
 
     def _faults(self) -> Iterator[str]:
@@ -217,7 +219,7 @@ class Schedule:
             ScheduleError: An operand is not ready, or more operations share a slot than there are units.
         """
         for fault in self._faults():
-            raise ScheduleError(fault)
+            raise ScheduleError(fault, code="DG-HW-020")
         return self
 
     def _faults(self) -> Iterator[str]:

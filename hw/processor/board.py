@@ -32,11 +32,15 @@ def cores_of(board: Board) -> BoardCores:
     shape = dict(board.core)
     cores = shape.pop("cores", None)
     if cores is None:
-        raise ArgumentError(f"board '{board.name}' has no cores; expected a table [core] with cores=... in its file")
+        raise ArgumentError(
+            f"board '{board.name}' has no cores; expected a table [core] with cores=... in its file",
+            code="DG-BOARD-007",
+        )
     unknown = shape.keys() - Core.__dataclass_fields__.keys()
     if unknown:
         raise ArgumentError(
-            f"board '{board.name}' has core.{min(unknown)}; expected cores, {', '.join(Core.__dataclass_fields__)}"
+            f"board '{board.name}' has core.{min(unknown)}; expected cores, {', '.join(Core.__dataclass_fields__)}",
+            code="DG-BOARD-008",
         )
     core = Core(**shape)
     axi = Axi(board.link.width, board.link.tlast, core.stream_words)

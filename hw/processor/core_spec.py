@@ -80,10 +80,14 @@ class CoreSpec:
             OptionError: No processor has such words, or the requested core has others.
         """
         if not SMALLEST_WORD <= word <= LARGEST_WORD:
-            raise OptionError("word", f"{word} of a processor; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
+            raise OptionError(
+                "word", f"{word} of a processor; expected {SMALLEST_WORD} to {LARGEST_WORD} bits", code="DG-CORE-017"
+            )
         if not self.grows and word != self.core.word:
             own = self.core.word
-            raise ArgumentError(f"word {word} for a core of {own} bits; expected Policy(word={own})")
+            raise ArgumentError(
+                f"word {word} for a core of {own} bits; expected Policy(word={own})", code="DG-CORE-018"
+            )
 
     def check_stream_format(self, words: str | None) -> None:
         """Check the number format of the streams.
@@ -92,11 +96,12 @@ class CoreSpec:
             OptionError: No core has streams of this format, or the requested core has another one.
         """
         if words not in (None, FIXED, FLOAT32):
-            raise OptionError("words", f"{words!r} of a program; expected '{FIXED}' or '{FLOAT32}'")
+            raise OptionError("words", f"{words!r} of a program; expected '{FIXED}' or '{FLOAT32}'", code="DG-CORE-019")
         if not self.grows and words not in (None, self.core.stream_words):
             raise ArgumentError(
                 f"words '{words}' for a core of '{self.core.stream_words}'; expected "
-                f"Core(floats={int(words == FLOAT32)}), or words left out"
+                f"Core(floats={int(words == FLOAT32)}), or words left out",
+                code="DG-CORE-020",
             )
 
     def with_functions(
@@ -153,21 +158,27 @@ def _check_functions(title: str, core: Core, needed: dict[str, int]) -> None:
     if core.saturates != needed["saturates"]:
         raise ProgramError(
             f"{title} has results that {'saturate' if needed['saturates'] else 'wrap'}; expected a core with "
-            f"saturates={needed['saturates']}"
+            f"saturates={needed['saturates']}",
+            code="DG-CORE-021",
         )
     if needed["angle_bits"] > core.angle_bits:
         raise ProgramError(
             f"{title} has angles to ±{1 << needed['angle_bits']} rad, the core's sines take ±"
-            f"{1 << core.angle_bits}; expected a core with angle_bits={needed['angle_bits']}"
+            f"{1 << core.angle_bits}; expected a core with angle_bits={needed['angle_bits']}",
+            code="DG-CORE-022",
         )
     if needed["noise"] > core.noise:
-        raise ProgramError(f"{title} has random numbers, the core has no unit for them; expected a core with noise=1")
+        raise ProgramError(
+            f"{title} has random numbers, the core has no unit for them; expected a core with noise=1",
+            code="DG-CORE-023",
+        )
     bits, integer_bits = needed.get("exp_bits", 0), needed.get("exp_whole", 0)
     if bits and (core.exp_bits < bits or core.exp_whole < integer_bits):
         own = f"±{1 << core.exp_bits} to {1 << core.exp_whole}" if core.exp_bits else "none"
         raise ProgramError(
             f"{title} has exponentials of ±{1 << bits} to {1 << integer_bits}, the core has {own}; expected a core "
-            f"with exp_bits={bits}, exp_whole={integer_bits}"
+            f"with exp_bits={bits}, exp_whole={integer_bits}",
+            code="DG-CORE-024",
         )
 
 
@@ -177,7 +188,8 @@ def _large_enough(scheduled: ProgramSchedule) -> Core:
     if (over := scheduled.instructions.kept - (1 << MOST_TURN_BITS)) > 0:
         raise ProgramError(
             f"{scheduled.instructions.title} keeps {scheduled.instructions.kept} values of its iterations, {over} more "
-            f"than the largest core's {1 << MOST_TURN_BITS}; expected fewer knots"
+            f"than the largest core's {1 << MOST_TURN_BITS}; expected fewer knots",
+            code="DG-CORE-025",
         )
     bits = {
         name: max(getattr(core, name), (need - 1).bit_length())

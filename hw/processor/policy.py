@@ -32,22 +32,30 @@ def request_policy(request: DesignRequest, spec: CoreSpec) -> Policy:
     }
     for name, value in refused.items():
         if value is not None:
-            raise OptionError(name, "of a program; expected it left out: a processor has one word and its own core")
+            raise OptionError(
+                name,
+                "of a program; expected it left out: a processor has one word and its own core",
+                code="DG-CORE-027",
+            )
     if request.goal is not None and parts_of(request.function):
-        raise ArgumentError("a goal of several functions in a program; expected one function, or a word")
+        raise ArgumentError(
+            "a goal of several functions in a program; expected one function, or a word", code="DG-CORE-028"
+        )
     spec.check_stream_format(request.words)
     if not 1 <= request.samples_per_run <= MOST_SAMPLES_PER_RUN:
         text = f"{request.samples_per_run}; expected 1 to {MOST_SAMPLES_PER_RUN} samples in one run"
-        raise OptionError("samples_per_run", text)
+        raise OptionError("samples_per_run", text, code="DG-CORE-029")
     one_function = request.function != ROLLOUT and not parts_of(request.function)
     if request.samples_per_run > 1 and not one_function:
         text = f"of {request.function}; expected 1: only one function of a state can have several samples in one run"
-        raise OptionError("samples_per_run", f"{request.samples_per_run} {text}")
+        raise OptionError("samples_per_run", f"{request.samples_per_run} {text}", code="DG-CORE-030")
     check_constant(request.robot, "a program")
     policy = request.policy or Policy(word=spec.core.word)
     if policy.ranges == PROVED and not one_function:
         raise ArgumentError(
-            f"proved ranges of {request.function} in a program; expected ranges='{SAMPLED}', or one function of a state"
+            f"proved ranges of {request.function} in a program; "
+            f"expected ranges='{SAMPLED}', or one function of a state",
+            code="DG-CORE-031",
         )
     spec.check_word(policy.word)
     return policy
@@ -66,7 +74,8 @@ def file_policy(graphs: Iterable[FormattedGraph], spec: CoreSpec, policy: Policy
     if (over := width - spec.longest_word) > 0:
         raise ProgramError(
             f"{file.path}: node '{name}' has {width} bits, {over} more than the core's words of {spec.longest_word}; "
-            "expected shorter formats" + (f", or a core with word={width}" if width <= LARGEST_WORD else "")
+            "expected shorter formats" + (f", or a core with word={width}" if width <= LARGEST_WORD else ""),
+            code="DG-CORE-032",
         )
     word = max(width, SMALLEST_WORD) if spec.grows else spec.core.word
     return replace(policy, word=word, arithmetic=file.arithmetic)

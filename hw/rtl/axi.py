@@ -33,11 +33,13 @@ class Axi:
     def __post_init__(self) -> None:
         store_plain_numbers(self)
         if self.width not in WIDTHS:
-            raise ArgumentError(f"stream of {self.width} bits; expected one of {', '.join(map(str, WIDTHS))}")
+            raise ArgumentError(
+                f"stream of {self.width} bits; expected one of {', '.join(map(str, WIDTHS))}", code="DG-HW-026"
+            )
         if self.last not in LASTS:
-            raise ArgumentError(f"TLAST per '{self.last}'; expected '{PER_SAMPLE}' or '{PER_BATCH}'")
+            raise ArgumentError(f"TLAST per '{self.last}'; expected '{PER_SAMPLE}' or '{PER_BATCH}'", code="DG-HW-027")
         if self.words not in WORDS:
-            raise ArgumentError(f"words '{self.words}'; expected one of {', '.join(WORDS)}")
+            raise ArgumentError(f"words '{self.words}'; expected one of {', '.join(WORDS)}", code="DG-HW-028")
         check_flags(choice=self.choice)
 
     @property

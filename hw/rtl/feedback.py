@@ -82,7 +82,10 @@ class StateFeedback(wiring.Component):
         self.pairs: list[tuple[int, int]] = []
         for source, target in carry.items():
             if len(sources[source]) != len(targets[target]):
-                raise ArgumentError(f"'{source}' has {len(sources[source])} numbers, '{target}' {len(targets[target])}")
+                raise ArgumentError(
+                    f"'{source}' has {len(sources[source])} numbers, '{target}' {len(targets[target])}",
+                    code="DG-HW-029",
+                )
             self.pairs += zip(sources[source], targets[target], strict=True)
         self.in_bits = sum(formats[i].width for i in graph.input_nodes)
         self.out_bits = sum(formats[i].width for i in graph.result_nodes) + len(graph.scopes)

@@ -111,10 +111,13 @@ def registers_of(entries: Sequence[tuple[str, int]], choice: Sequence[str] = ())
     first, most = len(REGISTERS), (1 << ADDRESS_BITS) // 4 - bool(choice)
     if first + len(entries) > most:
         raise ArgumentError(
-            f"{len(entries)} variable parameters in registers; expected at most {most - first}: fewer of them"
+            f"{len(entries)} variable parameters in registers; expected at most {most - first}: fewer of them",
+            code="DG-HW-030",
         )
     if len(choice) > BITS:
-        raise ArgumentError(f"a choice of {len(choice)} outputs; expected at most {BITS}: fewer functions")
+        raise ArgumentError(
+            f"a choice of {len(choice)} outputs; expected at most {BITS}: fewer functions", code="DG-HW-031"
+        )
     held = {
         f"{name}_{k}": Register(f"{name}_{k}", 4 * (first + place), WRITE, f"entry {k} of input {name}, a float32")
         for place, (name, k) in enumerate(entries)

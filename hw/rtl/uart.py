@@ -69,7 +69,8 @@ def clocks_per_bit(megahertz: float, baud: int) -> int:
     if clocks < LEAST_CLOCKS or error > TOLERANCE:
         raise ArgumentError(
             f"{baud} baud from a clock of {megahertz:g} MHz is {clocks} clocks a bit, {error:.1%} off; expected "
-            f"{LEAST_CLOCKS} clocks or more and at most {TOLERANCE:.0%}: another baud"
+            f"{LEAST_CLOCKS} clocks or more and at most {TOLERANCE:.0%}: another baud",
+            code="DG-HW-032",
         )
     return clocks
 

@@ -73,10 +73,12 @@ def check_liberty(path: Path) -> str:
         with _opened(path) as file:
             head = file.read(_HEAD)
     except (OSError, EOFError) as error:
-        raise ArgumentError(f"cannot read {path} ({getattr(error, 'strerror', None) or error}); {expected}") from None
+        raise ArgumentError(
+            f"cannot read {path} ({getattr(error, 'strerror', None) or error}); {expected}", code="DG-SYNTH-002"
+        ) from None
     named = _LIBRARY.search(head.decode("utf-8", errors="replace"))
     if named is None:
-        raise ArgumentError(f"{path} names no library in its first {_HEAD} characters; {expected}")
+        raise ArgumentError(f"{path} names no library in its first {_HEAD} characters; {expected}", code="DG-SYNTH-003")
     return named[1]
 
 
@@ -123,7 +125,7 @@ def area(modules: Mapping[str, Any], liberty: Path, progress: Progress) -> Area:
                 ]
             )
         except YosysError as error:
-            raise SynthesisError(f"{plain_text(library)} does not do: {error}") from None
+            raise SynthesisError(f"{plain_text(library)} does not do: {error}", code="DG-SYNTH-004") from None
         (row,) = json.loads(statistics.read_text(encoding="utf-8"))["modules"].values()
     counts = row["num_cells_by_type"]
     return Area(

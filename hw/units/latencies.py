@@ -132,7 +132,8 @@ def shift_of(source: Format, to: Format) -> int:
     shift = reciprocal_plan(source, to).shift
     if not -(1 << (SHIFT_BITS - 1)) <= shift < 1 << (SHIFT_BITS - 1):
         raise ArgumentError(
-            f"reciprocal of {source} as {to}: the binary points are {shift} bits apart; expected fewer than 512"
+            f"reciprocal of {source} as {to}: the binary points are {shift} bits apart; expected fewer than 512",
+            code="DG-HW-033",
         )
     return shift
 

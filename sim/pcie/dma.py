@@ -112,7 +112,7 @@ class DmaError(Error, RuntimeError):
     """A channel cannot continue; its status gets the bit."""
 
     def __init__(self, status: DmaStatus) -> None:
-        super().__init__(status.name)
+        super().__init__(status.name, code="DG-PCIE-001")
         self.status = status
 
 
@@ -343,12 +343,12 @@ class DmaEndpoint(MemoryEndpoint):
     async def _read_user(self, address: int, length: int) -> bytes:
         answer = await self.lite.read(address, length)
         if answer.resp != AxiResp.OKAY:
-            raise AccessError(f"the accelerator refused a read at 0x{address:X}")
+            raise AccessError(f"the accelerator refused a read at 0x{address:X}", code="DG-PCIE-002")
         return answer.data
 
     async def _write_user(self, address: int, data: bytes) -> None:
         if (await self.lite.write(address, data)).resp != AxiResp.OKAY:
-            raise AccessError(f"the accelerator refused a write at 0x{address:X}")
+            raise AccessError(f"the accelerator refused a write at 0x{address:X}", code="DG-PCIE-003")
 
     async def _read_dma(self, address: int, length: int) -> bytes:
         block, register = address & 0xF000, address & 0xFFF
@@ -358,19 +358,19 @@ class DmaEndpoint(MemoryEndpoint):
         elif block == CONFIGURATION:
             values = {0: IDENTIFIER | 3 << 16, REFUSED: self.refused}
         if length != 4 or register not in values:
-            raise AccessError(f"no register of {length} bytes to read at 0x{address:X}")
+            raise AccessError(f"no register of {length} bytes to read at 0x{address:X}", code="DG-PCIE-004")
         return values[register].to_bytes(4, "little")
 
     async def _write_dma(self, address: int, data: bytes) -> None:
         block, register = address & 0xF000, address & 0xFFF
         channel = self.channels.get(block) or self.channels.get(block - DESCRIPTORS)
         if channel is None or len(data) != 4:
-            raise AccessError(f"no register of {len(data)} bytes to write at 0x{address:X}")
+            raise AccessError(f"no register of {len(data)} bytes to write at 0x{address:X}", code="DG-PCIE-005")
         value = int.from_bytes(data, "little")
         if block in self.channels and register == CONTROL:
             channel.control(value)
         elif not channel.write_address(register, value, of_descriptors=block not in self.channels):
-            raise AccessError(f"register 0x{register:X} of a channel cannot be written")
+            raise AccessError(f"register 0x{register:X} of a channel cannot be written", code="DG-PCIE-006")
 
 
 class Channel(ABC):

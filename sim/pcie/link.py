@@ -47,9 +47,12 @@ class PcieRate:
 
     def __post_init__(self) -> None:
         if self.generation not in LANE_RATES:
-            raise ArgumentError(f"PCIe generation {self.generation}; expected one of {', '.join(map(str, LANE_RATES))}")
+            raise ArgumentError(
+                f"PCIe generation {self.generation}; expected one of {', '.join(map(str, LANE_RATES))}",
+                code="DG-PCIE-007",
+            )
         if self.width not in (1, 2, 4, 8, 16):
-            raise ArgumentError(f"PCIe link of {self.width} lanes; expected one of 1, 2, 4, 8, 16")
+            raise ArgumentError(f"PCIe link of {self.width} lanes; expected one of 1, 2, 4, 8, 16", code="DG-PCIE-008")
 
     @property
     def bytes_per_second(self) -> float:
@@ -85,9 +88,13 @@ class LinkCase:
         for name in ("max_payload", "read_request"):
             if getattr(self, name) not in PAYLOADS:
                 expected = ", ".join(map(str, PAYLOADS))
-                raise ArgumentError(f"{name} of {getattr(self, name)} bytes; expected one of {expected}")
+                raise ArgumentError(
+                    f"{name} of {getattr(self, name)} bytes; expected one of {expected}", code="DG-PCIE-009"
+                )
         if self.offset % 4 or not 0 <= self.offset < 4096:
-            raise ArgumentError(f"offset of {self.offset} bytes; expected a multiple of 4 below 4096")
+            raise ArgumentError(
+                f"offset of {self.offset} bytes; expected a multiple of 4 below 4096", code="DG-PCIE-010"
+            )
 
 
 @dataclass(frozen=True)

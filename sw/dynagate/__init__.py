@@ -194,7 +194,7 @@ def __getattr__(name: str) -> Any:
         try:
             return import_module(f"dynagate.{name}")
         except MissingExtraError as error:
-            raise MissingNameError(str(error)) from None
+            raise MissingNameError(str(error), code="DG-SYSTEM-001") from None
     if name in _LAZY:
         from dynagate.base.extras import brought_by
 
@@ -202,7 +202,7 @@ def __getattr__(name: str) -> Any:
             with brought_by("hw", f"dynagate.{name}"):
                 return getattr(import_module(_LAZY[name]), _NAMED.get(name, name))
         except MissingExtraError as error:  # hasattr, dir and help must go on
-            raise MissingNameError(str(error)) from None
+            raise MissingNameError(str(error), code="DG-SYSTEM-002") from None
     now = NAMES.get(name) or ANSWERS.get(spelled(name))
     hint = f"; write {now}" if now else nearest(name, {*__all__, *_LAZY, *_MODULES})
     raise AttributeError(f"module 'dynagate' has no attribute '{name}'{hint}")

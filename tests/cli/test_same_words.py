@@ -296,5 +296,5 @@ def test_an_input_that_is_no_number_names_its_likely_origin() -> None:
     for call in (forward, Rollout(ARM, steps=1, dt=0.01, device="numpy")):
         with pytest.raises(ValueError, match="is nan at .*; results of samples that overflow are NaN, flagged in"):
             call(np.array([0.0, np.nan]), zeros, zeros if call is forward else zeros[None])
-        with pytest.raises(ValueError, match=r"is inf at .*; expected finite numbers$"):
+        with pytest.raises(ValueError, match=r"is inf at .*; expected finite numbers \[DG-"):
             call(np.array([0.0, np.inf]), zeros, zeros if call is forward else zeros[None])

@@ -196,7 +196,7 @@ def test_a_tool_that_fails_is_an_error_with_its_last_lines(designs: Path, tmp_pa
     script = written.folder / "build.tcl"
     (written.folder / "accelerator.bit").write_text("of an earlier run")
     script.write_text(script.read_text().replace("validate_bd_design\n", "validate\n"))
-    with pytest.raises(ProjectError, match=r"vivado failed with status 2; .*make.log ends in\n(.*\n)*ERROR: .*valid"):
+    with pytest.raises(ProjectError, match=r"vivado failed with status 2; .*make.log ends in.*\n(.*\n)*ERROR: .*valid"):
         run_tool(written)
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from dynagate.cli import codes
 
-from tests.modules import ROOT
+from tests.project.test_package import ROOT
 
 BASE = """
 class Error(Exception):
@@ -94,6 +94,10 @@ def complaints(tool: ModuleType, package: Path, explained: tuple[str, ...] = ())
     return list(
         tool.complaints(tool.Package(package), tomllib.loads((package.parent / "areas.toml").read_text()), explained)
     )
+
+
+def test_the_package_has_one_code_for_each_error(tool: ModuleType) -> None:
+    assert list(tool.complaints(tool.Package(), tool.read_areas(), codes.explanations())) == []
 
 
 @pytest.mark.parametrize("name", PARTS)

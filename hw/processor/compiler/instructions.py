@@ -446,10 +446,13 @@ def instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[Op
             one = Instruction(i, SUM, args[0], args[fine], args[3 - fine], fine == 2, select=True)
             one = replace(one, up=fracs[fine] - fracs[3 - fine], down=fracs[fine] - to.frac)
         case _:
-            raise ProgramError(f"node {i} '{node.name}' is a {node.op}; expected a graph that `fused` made")
+            raise ProgramError(
+                f"node {i} '{node.name}' is a {node.op}; expected a graph that `fused` made", code="DG-CORE-008"
+            )
     if not (0 <= one.up <= MOST_SHIFT and 0 <= one.down <= MOST_SHIFT):
         raise ProgramError(
             f"node {i} '{node.name}': its binary points lie {one.up} and {one.down} places apart; expected 0 to "
-            f"{MOST_SHIFT}"
+            f"{MOST_SHIFT}",
+            code="DG-CORE-009",
         )
     return one

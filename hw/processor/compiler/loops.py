@@ -248,7 +248,8 @@ class _Compiler:
         if holds != name:
             raise ProgramError(
                 f"{self.loop.robot} {self.loop.name}: loop '{step.loop.name}' takes '{name}' where the memory holds "
-                f"'{holds}' already; expected a loop that takes it before"
+                f"'{holds}' already; expected a loop that takes it before",
+                code="DG-CORE-010",
             )
 
     def addressed(self, each: Instruction, step: FormattedLoop, name: str, entry: int) -> Instruction:

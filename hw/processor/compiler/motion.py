@@ -68,7 +68,8 @@ def motion_and_formats(
         tolerance *= 4.0
     raise ToleranceError(
         f"integrator '{options.integrator}' of {robot.name} does not converge in words of {policy.word} bits, even to "
-        f"tolerance {tolerance / 4.0:.1e}; expected a longer word, another dt or a tolerance of your own"
+        f"tolerance {tolerance / 4.0:.1e}; expected a longer word, another dt or a tolerance of your own",
+        code="DG-CORE-011",
     )
 
 
@@ -101,7 +102,8 @@ def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedL
     if not observed.inputs:
         raise ToleranceError(
             f"no step of {motion.robot.name} from its region converges within it; expected a shorter dt, or a larger "
-            "tolerance"
+            "tolerance",
+            code="DG-CORE-012",
         )
     spread(observed, motion.reach(), policy.seed)
     return assign_loop(motion.blocks, observed, region, policy)

@@ -150,14 +150,18 @@ def _check_blocks(program: Instructions) -> None:
     if (over := len(program.blocks) - (1 << BLOCK_BITS)) > 0:
         raise ProgramError(
             f"{title} takes {len(program.blocks)} blocks, {over} more than a core's {1 << BLOCK_BITS}; expected fewer "
-            "loops, one after the other"
+            "loops, one after the other",
+            code="DG-CORE-013",
         )
     levels = 1 + max((block.repeat.level for block in program.blocks if block.repeat), default=-1)
     if levels > LEVELS:
-        raise ProgramError(f"{title} has loops {levels} deep; expected {LEVELS} at most")
+        raise ProgramError(f"{title} has loops {levels} deep; expected {LEVELS} at most", code="DG-CORE-014")
     for block in program.blocks:
         if block.repeat is not None and block.repeat.most > MOST_REPEATS:
-            raise ProgramError(f"{title} has a loop of {block.repeat.most} iterations; expected {MOST_REPEATS} at most")
+            raise ProgramError(
+                f"{title} has a loop of {block.repeat.most} iterations; expected {MOST_REPEATS} at most",
+                code="DG-CORE-015",
+            )
 
 
 def _period(
@@ -397,4 +401,6 @@ def check_program_fits(scheduled: ProgramSchedule) -> None:
             asked.append(f"{name}={(need - 1).bit_length()}")
     if faults:
         title = scheduled.instructions.title
-        raise ProgramError(f"{title} takes {' and '.join(faults)}; expected a core with {', '.join(asked)}")
+        raise ProgramError(
+            f"{title} takes {' and '.join(faults)}; expected a core with {', '.join(asked)}", code="DG-CORE-016"
+        )

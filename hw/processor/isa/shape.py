@@ -123,7 +123,7 @@ class Core:
         for name, (least, most) in limits.items():
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= most:
-                raise ArgumentError(f"{name} {value!r} of a core; expected {least} to {most}")
+                raise ArgumentError(f"{name} {value!r} of a core; expected {least} to {most}", code="DG-CORE-026")
 
     @property
     def stream_words(self) -> str:

@@ -99,10 +99,11 @@ def check_shell(core: Core, axi: Axi, cores: int) -> None:
     """
     if axi.words != core.stream_words:
         raise ArgumentError(
-            f"words '{axi.words}' of a processor; expected '{core.stream_words}': its core has floats={core.floats}"
+            f"words '{axi.words}' of a processor; expected '{core.stream_words}': its core has floats={core.floats}",
+            code="DG-CORE-033",
         )
     if type(cores) is not int or not 1 <= cores <= MOST_CORES:
-        raise ArgumentError(f"{cores} cores; expected 1 to {MOST_CORES}")
+        raise ArgumentError(f"{cores} cores; expected 1 to {MOST_CORES}", code="DG-CORE-034")
 
 
 def shell_text(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True) -> str:

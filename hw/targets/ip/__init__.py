@@ -46,13 +46,19 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
     if design.is_loaded:
         raise ArgumentError(
             f"{folder} is a program, and its core is made for a board: `dynagate bitstream --core --board NAME` writes "
-            "the core's Verilog; expected a pipelined design (ii=)"
+            "the core's Verilog; expected a pipelined design (ii=)",
+            code="DG-SYNTH-007",
         )
     if design.axi is None:
-        raise ArgumentError(f"{folder} has no AXI shell; expected a design that was built with axi=Axi(64) (--axi 64)")
+        raise ArgumentError(
+            f"{folder} has no AXI shell; expected a design that was built with axi=Axi(64) (--axi 64)",
+            code="DG-SYNTH-008",
+        )
     names = read_list(folder)
     if missing := [name for name in names if not (folder / name).is_file()]:
-        raise ArgumentError(f"{folder} has no {missing[0]}; expected the Verilog of the design: build it again")
+        raise ArgumentError(
+            f"{folder} has no {missing[0]}; expected the Verilog of the design: build it again", code="DG-SYNTH-009"
+        )
     core = IpCore.of(design, [f"{RTL}/{name}" for name in names])
     place = Path(output) if output is not None else folder / "ip"
     texts = {
@@ -67,7 +73,7 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
         for name in names:
             shutil.copyfile(folder / name, place / RTL / name)
     except OSError as error:
-        raise ProjectError(f"cannot write the package into {place} ({error.strerror})") from error
+        raise ProjectError(f"cannot write the package into {place} ({error.strerror})", code="DG-SYNTH-010") from error
     for name, text in texts.items():
         write(place / name, text, ProjectError)
     return place

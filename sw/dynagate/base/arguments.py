@@ -111,9 +111,9 @@ def check_count(
         failure: Class of the error.
     """
     if not (is_whole(value) and value >= smallest):
-        raise failure(f"{name}={shown(value)}; expected a whole number of {smallest} or more")
+        raise failure(f"{name}={shown(value)}; expected a whole number of {smallest} or more", code="DG-ARG-001")
     if value > largest:
-        raise failure(f"{name}={shown(value)}; expected a whole number, at most {largest:g}")
+        raise failure(f"{name}={shown(value)}; expected a whole number, at most {largest:g}", code="DG-ARG-002")
 
 
 def equal(value: object, default: object) -> bool:
@@ -203,7 +203,9 @@ def number(label: str, value: object, accepted: Accepted = FINITE, error: type[E
     is_scalar = isinstance(value, np.floating | np.integer) or (type(value) is np.ndarray and value.shape == ())
     own = value.item() if is_scalar and value.dtype.kind in REAL else value  # type: ignore[attr-defined]
     if not (is_number(own) and accepted.holds(own) and (abs(own) <= FINITE_MOST or abs(own) == math.inf)):
-        raise error(f"{label}{shown(value)}; expected {accepted.expected(own if is_number(own) else 0.0)}")
+        raise error(
+            f"{label}{shown(value)}; expected {accepted.expected(own if is_number(own) else 0.0)}", code="DG-ARG-003"
+        )
     return float(own)
 
 
@@ -231,10 +233,10 @@ def numbers(
     except Error:
         array = None
     if array is None or len(array.shape) != len(shape) or not all(map(_fits, array.shape, shape)):
-        raise error(f"{label}{shown(value)}; expected {accepted.expected(0.0, _count(shape))}")
+        raise error(f"{label}{shown(value)}; expected {accepted.expected(0.0, _count(shape))}", code="DG-ARG-004")
     if not accepted.holds(array):
         expected = accepted.expected(float(np.max(array)), _count(shape))
-        raise error(f"{label}{shown(value)}; expected {expected}")
+        raise error(f"{label}{shown(value)}; expected {expected}", code="DG-ARG-005")
     return array.astype(np.float64)
 
 
@@ -273,7 +275,7 @@ def one_or_several(
     array = np.array(one_or_each(label, value, accepted, error))
     if array.shape and len(array) not in counts:
         expected = " or ".join(map(str, counts))
-        raise error(f"{label}{shown(value)} has {len(array)} numbers; expected one, or {expected}")
+        raise error(f"{label}{shown(value)} has {len(array)} numbers; expected one, or {expected}", code="DG-ARG-006")
     return array
 
 
@@ -296,14 +298,14 @@ def check_kind(name: str, value: object, kind: type, *, optional: bool = True) -
     """Raise ArgumentTypeError if an option is not an object of this class. None is accepted if it is optional."""
     if not (isinstance(value, kind) or (optional and value is None)):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
-        raise ArgumentTypeError(f"{name}={shown(value)}; expected {article} {kind.__name__}")
+        raise ArgumentTypeError(f"{name}={shown(value)}; expected {article} {kind.__name__}", code="DG-ARG-007")
 
 
 def names_of(label: str, value: object) -> tuple[str, ...]:
     """Return one name or several as a tuple. Raise ArgumentTypeError if the value is neither."""
     names = (value,) if isinstance(value, str) else value
     if not (is_collection(names) and all(isinstance(name, str) for name in names)):
-        raise ArgumentTypeError(f"{label}={shown(value)}; expected a name, or a sequence of names")
+        raise ArgumentTypeError(f"{label}={shown(value)}; expected a name, or a sequence of names", code="DG-ARG-008")
     return tuple(names)
 
 
@@ -311,14 +313,14 @@ def check_texts(error: type[Error] = ArgumentError, **texts: object) -> None:
     """Raise an error that names an argument which is not a text, or an empty one."""
     for name, value in texts.items():
         if not (isinstance(value, str) and value):
-            raise error(f"{name}={shown(value)}; expected a name")
+            raise error(f"{name}={shown(value)}; expected a name", code="DG-ARG-009")
 
 
 def check_flags(**flags: object) -> None:
     """Raise ArgumentError for the first option that is neither True nor False."""
     for name, value in flags.items():
         if not isinstance(value, bool | np.bool_):
-            raise ArgumentError(f"{name}={value!r}; expected True or False")
+            raise ArgumentError(f"{name}={value!r}; expected True or False", code="DG-ARG-010")
 
 
 def check_positive(name: str, value: object, expected: str) -> None:
@@ -343,9 +345,9 @@ def check_number_type(dtype: object) -> None:
     try:
         number = np.dtype(dtype)  # type: ignore[call-overload]
     except (TypeError, ValueError, SyntaxError, OverflowError):  # numpy reads texts as lists of fields
-        raise ArgumentTypeError(f"dtype {shown(dtype)}; expected float32 or float64") from None
+        raise ArgumentTypeError(f"dtype {shown(dtype)}; expected float32 or float64", code="DG-ARG-011") from None
     if number not in (np.float32, np.float64):
-        raise ArgumentError(f"dtype {number}; expected float32 or float64")
+        raise ArgumentError(f"dtype {number}; expected float32 or float64", code="DG-ARG-012")
 
 
 def real(label: str, value: Any) -> Array:
@@ -358,14 +360,20 @@ def real(label: str, value: Any) -> Array:
     if type(value) is np.ndarray and value.dtype.kind in REAL:
         return value
     if isinstance(value, np.ma.MaskedArray):
-        raise ArgumentTypeError(f"{label} is a masked array; expected one without a mask, such as .filled()")
+        raise ArgumentTypeError(
+            f"{label} is a masked array; expected one without a mask, such as .filled()", code="DG-ARG-013"
+        )
     if isinstance(value, bytes | bytearray):
-        raise ArgumentTypeError(f"{label}={shown(value)}; expected real numbers such as 1.0")
+        raise ArgumentTypeError(f"{label}={shown(value)}; expected real numbers such as 1.0", code="DG-ARG-014")
     if isinstance(value, list | tuple) and (foreign := _foreign(value)) is not None:
-        raise ArgumentTypeError(f"{label} has the entry {shown(foreign)}; expected real numbers such as 1.0")
+        raise ArgumentTypeError(
+            f"{label} has the entry {shown(foreign)}; expected real numbers such as 1.0", code="DG-ARG-015"
+        )
     array = as_array(label, value)
     if array.dtype.kind not in REAL:
-        raise ArgumentTypeError(f"{label} has dtype {array.dtype}; expected real numbers such as float64")
+        raise ArgumentTypeError(
+            f"{label} has dtype {array.dtype}; expected real numbers such as float64", code="DG-ARG-016"
+        )
     return array
 
 
@@ -378,9 +386,9 @@ def as_array(label: str, value: Any) -> Array:
     try:
         return np.asarray(value)
     except ValueError as error:
-        raise ArgumentError(f"{label} is no array: {error}") from None
+        raise ArgumentError(f"{label} is no array: {error}", code="DG-ARG-017") from None
     except (TypeError, RuntimeError):  # what arrays of other frameworks raise that have no numbers, or none for numpy
-        raise ArgumentTypeError(f"{label} {_unreadable(value)}") from None
+        raise ArgumentTypeError(f"{label} {_unreadable(value)}", code="DG-ARG-018") from None
 
 
 def _unreadable(value: Any) -> str:
@@ -461,10 +469,10 @@ def of_shape(
     """
     array = real(label, value)
     if array.shape != shape:
-        raise ArgumentError(f"{label} has shape {array.shape}; expected {shape}")
+        raise ArgumentError(f"{label} has shape {array.shape}; expected {shape}", code="DG-ARG-019")
     own = of_type(array, dtype)
     if finite and not all_finite(own):
-        raise ArgumentError(f"{label} is not finite")
+        raise ArgumentError(f"{label} is not finite", code="DG-ARG-020")
     return own
 
 
@@ -497,7 +505,7 @@ def spread(
         whole = array if array.shape == own else np.broadcast_to(array, own)
     except ValueError:
         raise ArgumentError(
-            f"{label} has shape {array.shape}; expected {(*leading, *shape)}, or its last axes"
+            f"{label} has shape {array.shape}; expected {(*leading, *shape)}, or its last axes", code="DG-ARG-021"
         ) from None
     return np.ascontiguousarray(
         of_shape(label, whole, own, dtype).reshape(math.prod(own[: len(own) - len(shape)]), *shape)
@@ -522,6 +530,7 @@ def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.N
                 f"input '{name}' of sample {{sample}} has at [{start}:{stop}] a quaternion of length "
                 f"{np.sqrt(squared[k]):g}; expected 1",
                 (k,),
+                code="DG-ARG-022",
             )
 
 
@@ -541,12 +550,18 @@ def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], ite
     names = [port.name for port in ports]
     for name in inputs:
         if not isinstance(name, str):
-            raise ArgumentTypeError(f"inputs of {what} are without names; expected arrays by {', '.join(names)}")
+            raise ArgumentTypeError(
+                f"inputs of {what} are without names; expected arrays by {', '.join(names)}", code="DG-ARG-023"
+            )
         if name not in names:
-            raise ArgumentError(f"{what} has no input '{name}'{nearest(name, names)}; expected {', '.join(names)}")
+            raise ArgumentError(
+                f"{what} has no input '{name}'{nearest(name, names)}; expected {', '.join(names)}", code="DG-ARG-024"
+            )
     missing = [port for port in ports if port.name not in inputs]
     if missing:
-        raise ArgumentError(missing_inputs({port.name: _expected(port, iterations, None) for port in missing}))
+        raise ArgumentError(
+            missing_inputs({port.name: _expected(port, iterations, None) for port in missing}), code="DG-ARG-025"
+        )
 
 
 def missing_inputs(expected: Mapping[str, object]) -> str:
@@ -579,19 +594,24 @@ def leading_axes(
         before = len(shape) - len(port.shape)
         own = before - (port.name in iterations)
         if own < 0 or shape[before:] != port.shape or axes not in (None, own):
-            raise ArgumentError(f"input '{port.name}' has shape {shape}; expected {_expected(port, iterations, axes)}")
+            raise ArgumentError(
+                f"input '{port.name}' has shape {shape}; expected {_expected(port, iterations, axes)}",
+                code="DG-ARG-026",
+            )
         if leading is None:
             leading, first = shape[:own], port.name
         elif shape[:own] != leading:
             raise ArgumentError(
                 f"input '{port.name}' has leading axes {shape[:own]} and input '{first}' {leading}; expected the same, "
-                "because bound arrays do not broadcast; numpy.broadcast_to repeats a single sample"
+                "because bound arrays do not broadcast; numpy.broadcast_to repeats a single sample",
+                code="DG-ARG-027",
             )
         if port.name in iterations:
             if count not in (None, shape[own]):
                 raise ArgumentError(
                     f"input '{port.name}' has {shape[own]} iterations; the inputs before it have {count}: "
-                    "expected the same for all"
+                    "expected the same for all",
+                    code="DG-ARG-028",
                 )
             count = shape[own]
     return leading or ()
@@ -617,7 +637,9 @@ def common_axes(
         shape, own = arrays[port.name].shape, port.shape
         before = len(shape) - len(own)
         if before < 0 or shape[before:] != own:
-            raise ArgumentError(f"input '{port.name}' has shape {tuple(shape)}; expected {_expected(port, (), None)}")
+            raise ArgumentError(
+                f"input '{port.name}' has shape {tuple(shape)}; expected {_expected(port, (), None)}", code="DG-ARG-029"
+            )
         if leading is None:
             leading = shape[:before]
         elif shape[:before] != leading:
@@ -652,11 +674,13 @@ def _check_broadcast(one: str, own: tuple[int, ...], other: str, others: tuple[i
         return
     texts = f"input '{other}' has leading axes {others} and input '{one}' {own}"
     if not missing or not fits_from_left:
-        raise ArgumentError(f"{texts}: they do not broadcast; expected the same leading axes, or 1 where they differ")
+        raise ArgumentError(
+            f"{texts}: they do not broadcast; expected the same leading axes, or 1 where they differ", code="DG-ARG-030"
+        )
     left, right = ", ".join([":", *["None"] * missing]), ", ".join(["None"] * missing)
     ways = f"{few}[{left}]" if not fits else f"{few}[{left}] or {few}[{right}]"
     wrong = "they fit in two ways" if fits else "they do not broadcast, because numpy aligns the last axes"
-    raise ArgumentError(f"{texts}: {wrong}; write {ways}")
+    raise ArgumentError(f"{texts}: {wrong}; write {ways}", code="DG-ARG-031")
 
 
 def _broadcasts(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -674,7 +698,7 @@ def _expected(port: Shaped, iterations: Collection[str], axes: int | None) -> st
 def check_fits(label: str, array: Typed, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Raise ArgumentError if an array for compiled code has another shape or dtype than expected."""
     if array.shape != shape or array.dtype != dtype:
-        raise ArgumentError(f"{label} is {array.dtype} {array.shape}; expected {dtype} {shape}")
+        raise ArgumentError(f"{label} is {array.dtype} {array.shape}; expected {dtype} {shape}", code="DG-ARG-032")
 
 
 def check_written(label: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -691,7 +715,9 @@ def check_written(label: str, array: Any, shape: tuple[int, ...], dtype: np.dtyp
         ArgumentError: It has another shape or dtype, or is read-only.
     """
     if not isinstance(array, np.ndarray):
-        raise ArgumentTypeError(f"{label} is a {type(array).__name__}; expected an array to write to")
+        raise ArgumentTypeError(
+            f"{label} is a {type(array).__name__}; expected an array to write to", code="DG-ARG-033"
+        )
     check_fits(label, array, shape, dtype)
     if not array.flags.writeable:
-        raise ArgumentError(f"{label} is read-only; expected an array to write to")
+        raise ArgumentError(f"{label} is read-only; expected an array to write to", code="DG-ARG-034")

@@ -116,7 +116,8 @@ def _explained(function: Callable[..., Any]) -> Callable[..., Any]:
         except MemoryError as error:
             more = f": {error}" if str(error) else ""
             raise OutOfMemoryError(
-                f"{_label(function)}() needs more memory than there is{more}; expected fewer states or samples"
+                f"{_label(function)}() needs more memory than there is{more}; expected fewer states or samples",
+                code="DG-ARG-035",
             ) from None
         except RAW as error:
             check_types(function, args, kwargs, error)
@@ -142,7 +143,7 @@ def check_types(
         bound = signature.bind(*args, **kwargs)
     except TypeError:
         _check_first(function, signature, args, kwargs)
-        raise ArgumentTypeError(_unbound(label, signature, args, kwargs)) from None
+        raise ArgumentTypeError(_unbound(label, signature, args, kwargs), code="DG-ARG-036") from None
     _check(label, _arguments(function, bound), cause)
 
 
@@ -196,7 +197,7 @@ def _check(label: str, arguments: Iterable[tuple[str, Any, Any]], cause: BaseExc
         if not matches(value, annotation)
     ]
     if wrong:
-        raise _UnfitError(f"{label}() got {'; '.join(wrong)}") from cause
+        raise _UnfitError(f"{label}() got {'; '.join(wrong)}", code="DG-ARG-037") from cause
 
 
 def _label(function: Callable[..., Any]) -> str:

@@ -24,4 +24,4 @@ def brought_by(extra: str, what: str) -> Iterator[None]:
         module = (missing.name or "dynagate").partition(".")[0]
         if module == "dynagate":
             raise
-        raise MissingExtraError(f"{what} needs the module '{module}'; {install(extra)}") from None
+        raise MissingExtraError(f"{what} needs the module '{module}'; {install(extra)}", code="DG-SYSTEM-003") from None

@@ -24,7 +24,9 @@ def new_figure(width: float, height: float, extra: str) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError(f"figures need matplotlib: pip install 'dynagate[{extra}]'") from None
+        raise MissingExtraError(
+            f"figures need matplotlib: pip install 'dynagate[{extra}]'", code="DG-SYSTEM-004"
+        ) from None
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -163,7 +163,7 @@ def uncallable(kind: type, failure: type[Error], answer: str) -> None:
 
     def called(self: Any, *arguments: Any, **named: Any) -> NoReturn:
         """Raise an error that has what to write, whatever the arguments: this object is not called."""
-        raise failure(f"a {kind.__name__} is not called; write {answer}")
+        raise failure(f"a {kind.__name__} is not called; write {answer}", code="DG-ARG-038")
 
     kind.__call__ = called  # type: ignore[method-assign]
 

@@ -25,7 +25,7 @@ def without_arithmetic(kind: type, names: Callable[[Any], Iterable[str]]) -> Non
     """
 
     def refused(own: Any, *_: Any) -> NoReturn:
-        raise ArgumentTypeError(f"results are no array; write {fields_in_words(names(own))}")
+        raise ArgumentTypeError(f"results are no array; write {fields_in_words(names(own))}", code="DG-ARG-039")
 
     operators = [f"__{side}{name}__" for name in _BINARY for side in ("", "r")]
     for operator in (*operators, *(f"__{name}__" for name in _UNARY)):

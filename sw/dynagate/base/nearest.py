@@ -62,7 +62,8 @@ def check_keyword(function: str, name: str, known: Iterable[str], what: str = ""
         few = names if len(names) <= LISTED else _nearest_few(name, names)
         more = "" if few == names else f", or another of its {len(names)} options"
         raise ArgumentTypeError(
-            f"{function}() got an unexpected keyword argument '{name}'{hint}; expected {here} {', '.join(few)}{more}"
+            f"{function}() got an unexpected keyword argument '{name}'{hint}; expected {here} {', '.join(few)}{more}",
+            code="DG-ARG-040",
         )
 
 

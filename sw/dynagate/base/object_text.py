@@ -33,16 +33,18 @@ def object_of(text: str, known: Mapping[str, type[Any]]) -> Any:
             node = ast.Call(ast.Name(by_lower.get(node.id.lower(), node.id), ast.Load()), [], [])
         return _value(node, known)
     except (RecursionError, MemoryError):
-        raise ArgumentError("too many brackets") from None
+        raise ArgumentError("too many brackets", code="DG-ARG-041") from None
 
 
 def _value(node: ast.expr, known: Mapping[str, type[Any]]) -> Any:
     if isinstance(node, ast.Call):
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in known:
-            raise ArgumentError(f"'{ast.unparse(node.func)}' is not known; expected one of {', '.join(known)}")
+            raise ArgumentError(
+                f"'{ast.unparse(node.func)}' is not known; expected one of {', '.join(known)}", code="DG-ARG-042"
+            )
         if any(keyword.arg is None for keyword in node.keywords):
-            raise ArgumentError("** is not known")
+            raise ArgumentError("** is not known", code="DG-ARG-043")
         return known[name](
             *(_value(argument, known) for argument in node.args),
             **{str(keyword.arg): _value(keyword.value, known) for keyword in node.keywords},

@@ -19,7 +19,8 @@ def refuse_pickling(value: object, makers: str, what: str = "pickled") -> NoRetu
     """
     raise ArgumentTypeError(
         f"{value!r} can't be {what}: it holds code or a device of this process. Pass the robot and the "
-        f"options, and call {makers}, in the other process."
+        f"options, and call {makers}, in the other process.",
+        code="DG-ARG-044",
     )
 
 

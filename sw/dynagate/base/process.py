@@ -123,10 +123,11 @@ def run(
     except OSError as error:
         raise failure(
             f"{command[0]} does not start ({error.strerror}); expected a program that this machine runs, with all that "
-            "its first line names: install it again"
+            "its first line names: install it again",
+            code="DG-SYSTEM-005",
         ) from None
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-lines:])
         full = full_disk(folder) if folder else ""
-        raise failure(f"{name or Path(command[0]).name} {ending(done.returncode)}:\n{tail}{full}")
+        raise failure(f"{name or Path(command[0]).name} {ending(done.returncode)}:\n{tail}{full}", code="DG-SYSTEM-006")
     return done.stdout

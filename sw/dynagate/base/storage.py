@@ -58,7 +58,9 @@ def scratch(folder: Path, failure: type[Error], what: str, advice: str = WRITABL
             mark(Path(name))
             yield Path(name)
     except OSError as error:
-        raise failure(f"cannot keep {what} in {folder} ({error.strerror or error}); {advice}") from error
+        raise failure(
+            f"cannot keep {what} in {folder} ({error.strerror or error}); {advice}", code="DG-SYSTEM-007"
+        ) from error
 
 
 def mark(folder: Path) -> None:
@@ -94,7 +96,7 @@ def check_folder(folder: Path, failure: type[Error], what: str) -> None:
     _check_name(folder, failure, what)
     existing = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
     if not os.path.isdir(existing):
-        raise failure(f"cannot keep {what} in {folder}: {existing} is not a folder; {WRITABLE}")
+        raise failure(f"cannot keep {what} in {folder}: {existing} is not a folder; {WRITABLE}", code="DG-SYSTEM-008")
 
 
 def _check_name(folder: Path, failure: type[Error], what: str) -> None:
@@ -104,7 +106,9 @@ def _check_name(folder: Path, failure: type[Error], what: str) -> None:
     except UnicodeEncodeError:
         is_name = False
     if not is_name:
-        raise failure(f"cannot keep {what} in {str(folder)!r:.60}: no folder has such a name; {WRITABLE}")
+        raise failure(
+            f"cannot keep {what} in {str(folder)!r:.60}: no folder has such a name; {WRITABLE}", code="DG-SYSTEM-009"
+        )
 
 
 def put(draft: Path, target: Path, last: str) -> None:
@@ -179,13 +183,15 @@ def read_json(path: Path, failure: type[Error], kind: str, expected: str) -> dic
     try:
         content = json.loads(read_file(path).decode(), object_pairs_hook=_once)
     except FileNotFoundError:
-        raise failure(f"no {kind} at {path}; expected {expected}") from None
+        raise failure(f"no {kind} at {path}; expected {expected}", code="DG-SYSTEM-010") from None
     except OSError as error:
-        raise failure(f"cannot read {path} ({error.strerror}); expected {expected}") from error
+        raise failure(f"cannot read {path} ({error.strerror}); expected {expected}", code="DG-SYSTEM-011") from error
     except (ValueError, RecursionError) as error:
-        raise failure(f"{path} is not a {kind} file: {error}; expected {expected}") from None
+        raise failure(f"{path} is not a {kind} file: {error}; expected {expected}", code="DG-SYSTEM-012") from None
     if not isinstance(content, dict):
-        raise failure(f"{path} is not a {kind} file: it holds {content!r:.40}; expected {expected}")
+        raise failure(
+            f"{path} is not a {kind} file: it holds {content!r:.40}; expected {expected}", code="DG-SYSTEM-013"
+        )
     return content
 
 

@@ -30,7 +30,7 @@ def structured(content: Mapping[str, Any], kind: type[T], name: str) -> T:
     try:
         return _converter().structure(content, kind)
     except Exception as error:  # cattrs' are of several kinds
-        raise ArgumentError("; ".join(transform_error(error, path=name))) from None
+        raise ArgumentError("; ".join(transform_error(error, path=name)), code="DG-ARG-045") from None
 
 
 @cache
@@ -48,9 +48,9 @@ def _exactly(kind: type) -> Callable[[Any, Any], Any]:
 
     def structure(value: Any, _: Any) -> Any:
         if type(value) not in ((int, float) if kind is float else (kind,)):
-            raise ArgumentError(f"{value!r:.40}; expected {kind.__name__}")
+            raise ArgumentError(f"{value!r:.40}; expected {kind.__name__}", code="DG-ARG-046")
         if kind in (int, float) and not -LARGEST <= value < LARGEST:
-            raise ArgumentError(f"{value}; expected a number below 2⁶³")
+            raise ArgumentError(f"{value}; expected a number below 2⁶³", code="DG-ARG-047")
         return kind(value)
 
     return structure

@@ -76,7 +76,10 @@ def _library(generator: Path, robot: str) -> ctypes.CDLL:
         for command in commands:
             done = subprocess.run(command, input=robot, cwd=work, capture_output=True, text=True, check=False)
             if done.returncode != 0:
-                raise CompileError(f"{Path(command[0]).name} failed on CasADi's code: {done.stderr.splitlines()[-1:]}")
+                raise CompileError(
+                    f"{Path(command[0]).name} failed on CasADi's code: {done.stderr.splitlines()[-1:]}",
+                    code="DG-BENCH-001",
+                )
 
     return ctypes.CDLL(str(kept(cache_folder() / f"casadi-robot-{key}", make, CompileError) / "casadi.so"))
 

@@ -39,7 +39,8 @@ def check_points(robot: Robot) -> None:
     if others or not robot.constraints:
         raise ArgumentError(
             f"robot '{robot.name}' has {', '.join(others) or 'no contacts'}; expected only point contacts to compare "
-            "with Pinocchio"
+            "with Pinocchio",
+            code="DG-BENCH-002",
         )
 
 

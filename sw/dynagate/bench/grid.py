@@ -120,5 +120,5 @@ def _run(command: list[str], stdin: str | None = None) -> str:
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).splitlines()[-3:]
-        raise CompileError(f"{command[0]} {ending(done.returncode)}: {' '.join(said)}")
+        raise CompileError(f"{command[0]} {ending(done.returncode)}: {' '.join(said)}", code="DG-BENCH-003")
     return done.stdout

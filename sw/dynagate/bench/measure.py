@@ -144,7 +144,9 @@ def less_product(minv: Matrices, matrices: Matrices) -> tuple[Matrices, Callable
     """
     for array in (minv, matrices):
         if array.dtype != np.float32 or array.shape != minv.shape or not array.flags.c_contiguous:
-            raise ArgumentError(f"{array.dtype} {array.shape}; expected float32 {minv.shape} in rows without gaps")
+            raise ArgumentError(
+                f"{array.dtype} {array.shape}; expected float32 {minv.shape} in rows without gaps", code="DG-BENCH-004"
+            )
     out = np.empty_like(minv)
     arguments = [*(ctypes.c_void_p(array.ctypes.data) for array in (minv, matrices, out)), ctypes.c_long(len(out))]
     kept, product = (minv, matrices, out), _compiled("product.c", f"#define SIZE {minv.shape[1]}\n").less_product

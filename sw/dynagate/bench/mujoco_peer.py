@@ -35,7 +35,8 @@ def model_text(robot: Robot, dt: float, implicit_damping: bool = False) -> str:
     for link in robot.links:
         if link.joint.kind.file_name not in TYPES:
             raise ArgumentError(
-                f"joint '{link.joint.name}' is {link.joint.type}; expected one of revolute, continuous, prismatic"
+                f"joint '{link.joint.name}' is {link.joint.type}; expected one of revolute, continuous, prismatic",
+                code="DG-BENCH-005",
             )
         bodies.append(_body(bodies[link.parent + 1], link))
     return xml.tostring(root, encoding="unicode")
@@ -83,7 +84,7 @@ class MujocoRollout:
             self.model = mujoco.MjModel.from_xml_string(model_text(robot, dt, implicit_damping))
         except ValueError as error:
             text = " ".join(str(error).split())
-            raise ArgumentError(f"MuJoCo does not take the robot '{robot.name}': {text}") from None
+            raise ArgumentError(f"MuJoCo does not take the robot '{robot.name}': {text}", code="DG-BENCH-006") from None
         self.data = mujoco.MjData(self.model)
         self._size = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_FULLPHYSICS)
         self._torques = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)

@@ -39,11 +39,13 @@ class BenchOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "batches", tuple(sorted(set(self.batches))) or BATCHES)
         if self.no_pinocchio and self.pinocchio_float32:
-            raise ArgumentError("no_pinocchio and pinocchio_float32 are both given; expected one")
+            raise ArgumentError("no_pinocchio and pinocchio_float32 are both given; expected one", code="DG-BENCH-007")
         if min(self.batches) < 1:
-            raise ArgumentError(f"batches {list(self.batches)}; expected at least one, of 1 sample or more each")
+            raise ArgumentError(
+                f"batches {list(self.batches)}; expected at least one, of 1 sample or more each", code="DG-BENCH-008"
+            )
         if self.threads < 1:
-            raise ArgumentError(f"{self.threads} threads; expected 1 or more")
+            raise ArgumentError(f"{self.threads} threads; expected 1 or more", code="DG-BENCH-009")
         check_interval(self.ii)
 
     def as_dict(self) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def compiled(file: str, flags: Sequence[str], prefix: Path, also: Sequence[str] 
     folder = files("dynagate.bench")
     compiler = shutil.which("g++")
     if compiler is None:
-        raise CompileError("no 'g++' on the path; it compiles the programs to compare with")
+        raise CompileError("no 'g++' on the path; it compiles the programs to compare with", code="DG-BENCH-010")
     texts = [(folder / name).read_text() for name in (file, "robot_model.hpp")]
     key = hashlib.sha256("\n".join([*texts, *flags, *also, str(prefix)]).encode()).hexdigest()[:16]
     name = file.partition("_")[0]

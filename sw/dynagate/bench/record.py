@@ -101,9 +101,13 @@ def read(path: Path) -> dict[str, Any]:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ArgumentError(f"{path} is not a file of figures: {error}. Use another file.") from None
+        raise ArgumentError(
+            f"{path} is not a file of figures: {error}. Use another file.", code="DG-BENCH-011"
+        ) from None
     if not isinstance(kept, dict) or not all(isinstance(kept.get(part), dict) for part in ("runs", "designs")):
-        raise ArgumentError(f'{path} is not a file of figures: no "runs" and "designs". Use another file.')
+        raise ArgumentError(
+            f'{path} is not a file of figures: no "runs" and "designs". Use another file.', code="DG-BENCH-012"
+        )
     return kept
 
 

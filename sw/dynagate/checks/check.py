@@ -49,10 +49,12 @@ def check(robot: Robot | str | PathLike[str], *, trust: bool = False) -> list[Fi
     if isinstance(robot, Robot):
         return ordered(_of_robot(robot, None))
     if not isinstance(robot, str | PathLike):
-        raise ArgumentTypeError(f"robot={robot!r:.60}; expected a Robot, the name of one that ships, or a file's path")
+        raise ArgumentTypeError(
+            f"robot={robot!r:.60}; expected a Robot, the name of one that ships, or a file's path", code="DG-ROBOT-001"
+        )
     path = Path(robots.file_of(robot))
     if not path.is_file():
-        raise RobotError(f"{path}: no such file; expected the path of a robot's file")
+        raise RobotError(f"{path}: no such file; expected the path of a robot's file", code="DG-ROBOT-002")
     if path.suffix == ".xacro" or is_mjcf(path):
         return ordered(_of_other(path, trust=trust))
     return ordered(_of_urdf(path))

@@ -94,7 +94,7 @@ class RobotSource:
         entries = inertial.find("inertia")
         mass = inertial.find("mass")
         if entries is None or mass is None:
-            raise RobotError(f"{where} has no mass or no inertia; expected both")
+            raise RobotError(f"{where} has no mass or no inertia; expected both", code="DG-ROBOT-003")
         xx, xy, xz, yy, yz, zz = (number(entries, key, where) for key in ENTRIES)
         _, com = origin_of(inertial, where, Rounding(0.0))
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -132,7 +132,7 @@ class RobotSource:
             if element.tag in ("cylinder", "capsule"):
                 half[2] = sizes[1] / 2.0 + (sizes[0] if element.tag == "capsule" else 0.0)
             return -half, half
-        raise RobotError("the size of a shape is unknown")
+        raise RobotError("the size of a shape is unknown", code="DG-ROBOT-004")
 
     def _mesh_ends(self, name: str) -> Floats | None:
         """Return the lower and upper corner (2, 3) of a mesh, or None if its size is unknown. Files are read once."""

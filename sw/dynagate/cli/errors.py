@@ -39,7 +39,7 @@ class Commands(Overview):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] in FORMER:
-            raise UsageError(f"No such command '{args[0]}'; write 'dynagate {FORMER[args[0]]}'", ctx)
+            raise UsageError(f"No such command '{args[0]}'; write 'dynagate {FORMER[args[0]]}'", ctx, code="DG-CLI-001")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -55,7 +55,9 @@ class Commands(Overview):
                 return super().invoke(ctx)
         except click.NoSuchOption as error:
             if option := _write_instead(error):
-                raise UsageError(f"No such option '{error.option_name}'; write {option}", error.ctx) from error
+                raise UsageError(
+                    f"No such option '{error.option_name}'; write {option}", error.ctx, code="DG-CLI-002"
+                ) from error
             raise coded(error) from error
         except click.UsageError as error:
             raise coded(error) from error
@@ -146,7 +148,9 @@ def refusal_of(error: BaseException, command: str) -> click.ClickException | Non
             return _missing(error, command)
         case OSError():
             names = [str(name) for name in (error.filename, error.filename2) if name is not None]
-            return CommandError(": ".join([*names[:1], error.strerror]) if error.strerror else str(error))
+            return CommandError(
+                ": ".join([*names[:1], error.strerror]) if error.strerror else str(error), code="DG-CLI-003"
+            )
         case Error():
             return CommandError(as_options(error.text), code=error.code)
     return None
@@ -167,4 +171,6 @@ def _missing(error: ImportError, command: str) -> CommandError | None:
     module = (error.name or "").partition(".")[0]
     if command not in EXTRAS or module in ("", "dynagate"):
         return None
-    return CommandError(f"'dynagate {command}' needs the module '{module}' ({error}); {install(EXTRAS[command])}")
+    return CommandError(
+        f"'dynagate {command}' needs the module '{module}' ({error}); {install(EXTRAS[command])}", code="DG-CLI-004"
+    )

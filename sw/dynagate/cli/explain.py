@@ -47,6 +47,7 @@ def explain(code: str) -> None:
             f"no error has the code {code!r:.40}{nearest(code, known)}; expected DG, an area and a number, such as "
             f"{known[0]}. Areas: {areas}",
             param_hint="CODE",
+            code="DG-CLI-005",
         )
     click.echo(f"{error.code}: {error.kind} of {error.module}\n\n  {error.text}\n")
     text = explanations().get(code) or f"This code has no explanation of its own. {description_of(error.kind)}"

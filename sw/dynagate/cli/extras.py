@@ -59,7 +59,8 @@ def require_programs(what: str, programs: Sequence[str]) -> None:
         if shutil.which(program) is None:
             raise CommandError(
                 f"{what} needs the program '{program}', which is not on the path; {system_install(program)} "
-                "('dynagate doctor' lists all that is missing)"
+                "('dynagate doctor' lists all that is missing)",
+                code="DG-CLI-006",
             )
 
 
@@ -75,7 +76,7 @@ def require(what: str, extra: str, *modules: str) -> None:
     """Ends the command, before any work, where a module is missing. what: needs them, a command or an option."""
     missing = [module for module in modules if not is_there(module)]
     if missing:
-        raise CommandError(f"{what} needs the module '{missing[0]}'; {install(extra)}")
+        raise CommandError(f"{what} needs the module '{missing[0]}'; {install(extra)}", code="DG-CLI-007")
 
 
 def needs(extra: str, *modules: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -74,9 +74,13 @@ class ShellOptions:
 
     def __post_init__(self) -> None:
         if self.tlast and self.axi is None:
-            raise ArgumentError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
+            raise ArgumentError(
+                "--tlast without --axi; expected both: TLAST is a signal of the AXI streams", code="DG-CLI-008"
+            )
         if self.choice and self.axi is None:
-            raise ArgumentError("--choice without --axi; expected both: a register of the shell chooses the outputs")
+            raise ArgumentError(
+                "--choice without --axi; expected both: a register of the shell chooses the outputs", code="DG-CLI-009"
+            )
 
     def with_words(self, words: str | None) -> Axi | None:
         """Return the shell with the number format of its streams, or None."""
@@ -249,7 +253,7 @@ def synth(
     liberty, families = options.liberty, options.families
     if liberty is not None:
         if click.get_current_context().get_parameter_source("families") is ParameterSource.COMMANDLINE:
-            raise UsageError("--family with --liberty; expected one of them")
+            raise UsageError("--family with --liberty; expected one of them", code="DG-CLI-010")
         check_liberty(liberty)
     if units is not None:
         from dynagate.hw.bodies.program import build_program
@@ -344,7 +348,9 @@ def run(
 def _check_steps(name: str, steps: int | None) -> None:
     """Raises UsageError: steps of a function of one state."""
     if steps is not None and name != ROLLOUT:
-        raise UsageError(f"--steps does not apply to {name}; leave it out, or pass --function {ROLLOUT}")
+        raise UsageError(
+            f"--steps does not apply to {name}; leave it out, or pass --function {ROLLOUT}", code="DG-CLI-011"
+        )
 
 
 def core_option(command: Any) -> Any:
@@ -354,12 +360,16 @@ def core_option(command: Any) -> Any:
     def chosen(robot: str | None, **rest: Any) -> Any:
         if not rest.pop("core"):
             if robot is None:
-                raise UsageError("no ROBOT; expected one, or --core for a processor that runs all of them")
+                raise UsageError(
+                    "no ROBOT; expected one, or --core for a processor that runs all of them", code="DG-CLI-012"
+                )
             return command(robot, **rest)
         other = first_given(rest.keys() - {"board_name", "clock", "only_project", "project_folder"})
         if robot is not None or other:
             what = other or "ROBOT"
-            raise UsageError(f"{what} with --core; expected it left out: the cores are the same for all robots")
+            raise UsageError(
+                f"{what} with --core; expected it left out: the cores are the same for all robots", code="DG-CLI-013"
+            )
         board = boards.load(rest["board_name"])
         return _bitstream_of_cores(board, rest["clock"], rest["only_project"], rest["project_folder"])
 
@@ -440,6 +450,8 @@ def _tools_of(board: Board, only_project: bool) -> Toolchain:
 
     tools = toolchain(board, only_project=only_project)
     if only_project and not tools.has_project:
-        raise UsageError(f"--only-project with {board.name}; expected one of them: its tools need no project")
+        raise UsageError(
+            f"--only-project with {board.name}; expected one of them: its tools need no project", code="DG-CLI-014"
+        )
     tools.check()
     return tools

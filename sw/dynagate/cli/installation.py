@@ -73,7 +73,9 @@ def clean(options: CleanOptions) -> None:
     """
     designs, dry_run = options.designs, options.dry_run
     if designs is None and click.get_current_context().get_parameter_source("days") is ParameterSource.COMMANDLINE:
-        raise UsageError("--days without --designs; expected both: the cache is emptied whatever its age")
+        raise UsageError(
+            "--days without --designs; expected both: the cache is emptied whatever its age", code="DG-CLI-015"
+        )
     from dynagate.cli.cleaning import cleaned, in_cache, megabytes, old_designs
     from dynagate.cli.progress import TerminalProgress
 

@@ -56,7 +56,12 @@ class DesignOrRobot(parameters.RobotName):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not _is_design(value):
             if Path(value).is_dir():
-                self.fail(f"no design.json in {value}; expected a folder that `dynagate build` printed", param, ctx)
+                self.fail(
+                    f"no design.json in {value}; expected a folder that `dynagate build` printed",
+                    param,
+                    ctx,
+                    code="DG-CLI-016",
+                )
             return super().convert(value, param, ctx)
         return value
 
@@ -130,20 +135,24 @@ def _compared(robot: Any, region: Any, request: dict[str, Any], progress: Termin
 def _check_compared(subject: ReportSubject) -> None:
     """Raise UsageError for a comparison of a folder, of one function, or with options of a single design."""
     if subject.compare is None:
-        raise UsageError("--show together needs a robot, not the folder of a design")
+        raise UsageError("--show together needs a robot, not the folder of a design", code="DG-CLI-017")
     context = click.get_current_context()
     name = context.params["name"]
     if context.get_parameter_source("name") is ParameterSource.COMMANDLINE and not parts_of(name):
-        raise UsageError(f"--function {name} with --show together; expected several, with commas between, or {ALL}")
+        raise UsageError(
+            f"--function {name} with --show together; expected several, with commas between, or {ALL}",
+            code="DG-CLI-018",
+        )
     if option := first_given(OF_A_DESIGN):
-        raise UsageError(f"{option} with --show together; expected only --function and --ii")
+        raise UsageError(f"{option} with --show together; expected only --function and --ii", code="DG-CLI-019")
 
 
 def _refuse_beside_a_design(own: set[str | None]) -> None:
     """Raises UsageError: an option of what to build, where it has been built."""
     if option := first_given({each.name for each in click.get_current_context().command.params} - own):
         raise UsageError(
-            f"{option} with the folder of a design; expected a robot, or only the folder: the design is already built"
+            f"{option} with the folder of a design; expected a robot, or only the folder: the design is already built",
+            code="DG-CLI-020",
         )
 
 
@@ -151,20 +160,20 @@ def shown(file: Path, *, opened: bool) -> None:
     """Print where a file lies, and open it in the browser."""
     click.echo(file)
     if opened and not webbrowser.open(file.resolve().as_uri()):
-        raise CommandError(f"no browser to open {file} with; open it by hand")
+        raise CommandError(f"no browser to open {file} with; open it by hand", code="DG-CLI-021")
 
 
 def _checked_output(output: Path | None, show: str, opened: bool) -> Path | None:
     """Return the file to write, once the options fit what is shown."""
     context, suffix = click.get_current_context(), VIEWS[show]
     if show != "waves" and (option := first_given({"samples", "seed"})):
-        raise UsageError(f"{option} needs --show waves")
+        raise UsageError(f"{option} needs --show waves", code="DG-CLI-022")
     if opened and show not in ("page", "schedule"):
-        raise UsageError("--open needs --show page or --show schedule")
+        raise UsageError("--open needs --show page or --show schedule", code="DG-CLI-023")
     if output is None:
         return None
     if not suffix:
-        raise UsageError(f"--output with --show {show}; expected it left out: the result is printed")
+        raise UsageError(f"--output with --show {show}; expected it left out: the result is printed", code="DG-CLI-024")
     parameter = next(each for each in context.command.params if each.name == "output")
     return parameters.File(suffix).convert(output, parameter, context)
 

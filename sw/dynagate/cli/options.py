@@ -61,7 +61,9 @@ def units_option(command: Command) -> Command:
         board = rest.pop("core_of")
         if board is not None:
             if rest["units"] is not None:
-                raise UsageError("--units with --board; expected one of them: the board's cores have their units")
+                raise UsageError(
+                    "--units with --board; expected one of them: the board's cores have their units", code="DG-CLI-025"
+                )
             from dynagate.hw.processor.board import cores_of
 
             rest["units"] = own = cores_of(boards.load(board))
@@ -71,11 +73,12 @@ def units_option(command: Command) -> Command:
             if rest["words"] not in (None, core.stream_words):
                 raise UsageError(
                     f"--words {rest['words']} with --board {board}; expected --words {core.stream_words}, which its "
-                    "cores have, or neither"
+                    "cores have, or neither",
+                    code="DG-CLI-026",
                 )
         source = click.get_current_context().get_parameter_source("ii")
         if rest["units"] is not None and source is ParameterSource.COMMANDLINE:
-            raise UsageError("--units with --ii; expected one of them: a program has no --ii")
+            raise UsageError("--units with --ii; expected one of them: a program has no --ii", code="DG-CLI-027")
         return command(*robot, **rest)
 
     return with_options(
@@ -118,16 +121,22 @@ class FunctionNames(ParamType):
         if value in SOLVERS and ctx is not None and any(each.name == "knots" for each in ctx.command.params):
             return value
         if wrong := _no_solver(value):
-            self.fail(wrong, param, ctx)
+            self.fail(wrong, param, ctx, code="DG-CLI-028")
         for name in value.split(",") if value != ALL else ():
             if not name.strip():
-                self.fail(f"'{value}' has an empty name; expected names with commas and no blanks between", param, ctx)
+                self.fail(
+                    f"'{value}' has an empty name; expected names with commas and no blanks between",
+                    param,
+                    ctx,
+                    code="DG-CLI-029",
+                )
             if name not in (*LISTED, *ALIASES, ROLLOUT) and not name.startswith(tuple(FRAME_FUNCTIONS)):
                 self.fail(
                     f"no function '{name}'{nearest(name, [*LISTED, ROLLOUT])}; expected one or more of "
                     f"{', '.join(LISTED)}, or {ALL}, or {ROLLOUT}",
                     param,
                     ctx,
+                    code="DG-CLI-030",
                 )
         try:
             return function(value).name
@@ -159,7 +168,9 @@ def _outputs(ctx: click.Context, param: click.Parameter, text: str | None) -> tu
         return ()
     names = tuple(text.split(","))
     if not all(names):
-        raise BadParameter(f"'{text}' has an empty name; expected names with commas between, such as qdd,minv")
+        raise BadParameter(
+            f"'{text}' has an empty name; expected names with commas between, such as qdd,minv", code="DG-CLI-031"
+        )
     return names
 
 
@@ -174,9 +185,11 @@ class FunctionName(ParamType, click.Choice[str]):
         if isinstance(value, str) and (value in ALIASES or value.startswith(tuple(FRAME_FUNCTIONS))):
             return FunctionNames().convert(value, param, ctx)
         if isinstance(value, str) and (wrong := _no_solver(value)):
-            self.fail(wrong, param, ctx)
+            self.fail(wrong, param, ctx, code="DG-CLI-032")
         if isinstance(value, str) and value not in self.choices and (near := nearest(value, [*LISTED, *ALIASES])):
-            self.fail(f"no function '{value}'{near}; expected one of {', '.join(LISTED)}", param, ctx)
+            self.fail(
+                f"no function '{value}'{near}; expected one of {', '.join(LISTED)}", param, ctx, code="DG-CLI-033"
+            )
         return super().convert(value, param, ctx)
 
 
@@ -256,17 +269,20 @@ class FormatOptions:
         places = (("--word", self.word), ("--error", self.errors), ("--formats", formats))
         named = [name for name, value in places if value]
         if len(named) > 1:
-            raise UsageError(f"{' and '.join(named)} are both given; expected one: each decides the formats")
+            raise UsageError(
+                f"{' and '.join(named)} are both given; expected one: each decides the formats", code="DG-CLI-034"
+            )
         for name in ("target", "floor", "near_rest"):
             if getattr(self, name) is not None and getattr(self, name) is not False and not self.errors:
                 text = f"--{name.replace('_', '-')} without --error; expected both: it refines an error"
-                raise UsageError(text)
+                raise UsageError(text, code="DG-CLI-035")
         blocks = [output.name for output in function.outputs]
         for block in self.errors:
             if block and block not in blocks:
                 raise BadParameter(
                     f"no output block '{block}'{nearest(block, blocks)}; {function.name} has {', '.join(blocks)}",
                     param_hint="'--error'",
+                    code="DG-CLI-036",
                 )
 
     def goal(self) -> Any:
@@ -319,7 +335,8 @@ def _check_proofs(rest: dict[str, Any]) -> None:
     """Raises UsageError: --proved does not go with other options."""
     if rest["proved"] and rest["errors"]:
         raise UsageError(
-            "--proved and --error are both given; expected one: an error holds for samples, a proof for all states"
+            "--proved and --error are both given; expected one: an error holds for samples, a proof for all states",
+            code="DG-CLI-037",
         )
 
 
@@ -388,7 +405,9 @@ class _Frame(ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
         index = parameters.whole(0, 10**6)(value)
         if index is None and value not in FRAMES:
-            self.fail(f"{value}; expected {', '.join(FRAMES)}, or a link's index, 0 or more", param, ctx)
+            self.fail(
+                f"{value}; expected {', '.join(FRAMES)}, or a link's index, 0 or more", param, ctx, code="DG-CLI-038"
+            )
         return value if index is None else index
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -475,13 +494,16 @@ def outputs_option(command: Command) -> Command:
 
 def _check_outputs(row: FunctionRow, outputs: Sequence[str]) -> None:
     if row.parts:
-        raise UsageError(f"--outputs of several functions ({row.name}); expected --function with fewer of them")
+        raise UsageError(
+            f"--outputs of several functions ({row.name}); expected --function with fewer of them", code="DG-CLI-039"
+        )
     known = [argument.name for argument in row.outputs]
     for name in outputs:
         if name not in known:
             raise BadParameter(
                 f"no output '{name}'{nearest(name, known)}; {row.name} has {', '.join(known)}",
                 param_hint="'--outputs'",
+                code="DG-CLI-040",
             )
 
 
@@ -499,12 +521,13 @@ def _check_algorithm(robot: Robot, functions: Sequence[FunctionRow], algorithm: 
     form = algorithm.get("form")
     if form is not None and form not in forms:
         known = f"{functions[0].name} has {', '.join(forms)}" if len(functions) == 1 else f"expected {', '.join(forms)}"
-        raise BadParameter(f"no form '{form}'{nearest(form, forms)}; {known}", param_hint="'--form'")
+        raise BadParameter(f"no form '{form}'{nearest(form, forms)}; {known}", param_hint="'--form'", code="DG-CLI-041")
     frame = algorithm.get("frame")
     if isinstance(frame, int) and frame >= len(robot.links):
         raise BadParameter(
             f"no link {frame}; expected a link's index from 0 to {len(robot.links) - 1}, or {', '.join(FRAMES)}",
             param_hint="'--frame'",
+            code="DG-CLI-042",
         )
     taken: set[str] = set()
     for row in functions:
@@ -514,7 +537,8 @@ def _check_algorithm(robot: Robot, functions: Sequence[FunctionRow], algorithm: 
     for name in sorted(algorithm.keys() - {"form", "forces"} - taken):
         what = f"form {form}" if form else functions[0].name
         raise UsageError(
-            f"{what} has no option --{name.replace('_', '-')}; expected it left out, or another form or function"
+            f"{what} has no option --{name.replace('_', '-')}; expected it left out, or another form or function",
+            code="DG-CLI-043",
         )
     _check_forces(robot, functions, [of_text(force) for force in algorithm.get("forces", ())])
 
@@ -532,12 +556,14 @@ def _check_forces(robot: Robot, functions: Sequence[FunctionRow], forces: Sequen
             raise UsageError(
                 f"{functions[0].name} has no force {force.name}; expected "
                 + ("Friction" if functions[0].takes_friction else "no --force")
-                + f", or --function {ROLLOUT}"
+                + f", or --function {ROLLOUT}",
+                code="DG-CLI-044",
             )
         if force.force is True and not any(link.joint.friction for link in robot.links):
             raise BadParameter(
                 f"no joint of {robot.name} has friction in its file; expected a number in N m or N, 'Friction(0.3)'",
                 param_hint="'--force'",
+                code="DG-CLI-045",
             )
 
 

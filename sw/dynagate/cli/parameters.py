@@ -65,7 +65,9 @@ class NumberType(ParamType):
         if not isinstance(value, str):
             return value
         number = self.number(value)
-        return self.fail(f"{value}; expected {self.expected}", param, ctx) if number is None else number
+        return (
+            self.fail(f"{value}; expected {self.expected}", param, ctx, code="DG-CLI-046") if number is None else number
+        )
 
 
 def count(most: int, least: int = 1) -> NumberType:
@@ -107,7 +109,7 @@ class NamedNumber(ParamType):
         number = self.number(text)
         named = bool(name) if equals else self.alone
         if number is None or not named or (self.names and name not in self.names):
-            self.fail(f"{value}; expected {self.expected}", param, ctx)
+            self.fail(f"{value}; expected {self.expected}", param, ctx, code="DG-CLI-047")
         return name, number
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -123,9 +125,11 @@ def mapping(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[st
     numbers = dict(pairs)
     for name in numbers:
         if sum(other == name for other, _ in pairs) > 1:
-            raise BadParameter(f"'{name}' twice; expected each once" if name else "expected one number for all")
+            raise BadParameter(
+                f"'{name}' twice; expected each once" if name else "expected one number for all", code="DG-CLI-048"
+            )
     if "" in numbers and len(numbers) > 1:
-        raise BadParameter("one number for all, and numbers by name; expected not both")
+        raise BadParameter("one number for all, and numbers by name; expected not both", code="DG-CLI-049")
     return numbers
 
 
@@ -152,6 +156,7 @@ class Words(ParamType):
                 f"{value}; expected word lengths FIRST:LAST such as 12:24, from {self.least} to {self.most} bits",
                 param,
                 ctx,
+                code="DG-CLI-050",
             )
         return range(ends[0], ends[-1] + 1)
 
@@ -167,12 +172,12 @@ class RobotName(ParamType):
                 fault = "is a folder" if os.path.isdir(value) else "no such file"
                 stem = Path(value).stem
                 known = f", or {stem}, which ships" if stem in robots.names() else ""
-                self.fail(f"{value}: {fault}; expected a URDF file{known}", param, ctx)
+                self.fail(f"{value}: {fault}; expected a URDF file{known}", param, ctx, code="DG-CLI-051")
         elif value not in robots.names() and not is_description(value):
             shipped = robots.names()
             way_out = f"the file of this name, as ./{value}" if os.path.isfile(value) else "a URDF file's path"
             expected = f"expected one of {', '.join(shipped)}, or {way_out}"
-            self.fail(f"no shipped robot '{value}'{nearest(value, shipped)}; {expected}", param, ctx)
+            self.fail(f"no shipped robot '{value}'{nearest(value, shipped)}; {expected}", param, ctx, code="DG-CLI-052")
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -207,9 +212,14 @@ class Folder(ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         folder = Path(value)
         if folder.exists() and not folder.is_dir():
-            self.fail(f"{folder} is not a folder; expected one, or a name that is free", param, ctx)
+            self.fail(f"{folder} is not a folder; expected one, or a name that is free", param, ctx, code="DG-CLI-053")
         if fault := _fault_in(folder):
-            self.fail(f"cannot write into {folder}: {fault}; expected a folder that can be written", param, ctx)
+            self.fail(
+                f"cannot write into {folder}: {fault}; expected a folder that can be written",
+                param,
+                ctx,
+                code="DG-CLI-054",
+            )
         return folder
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -227,15 +237,19 @@ class File(ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         file = Path(value)
         if file.is_dir():
-            self.fail(f"{file} is a folder; expected a file's name", param, ctx)
+            self.fail(f"{file} is a folder; expected a file's name", param, ctx, code="DG-CLI-055")
         if self.suffix and file.suffix != self.suffix and not is_special(file):
-            self.fail(f"{file}; expected a name that ends in {self.suffix}", param, ctx)
+            self.fail(f"{file}; expected a name that ends in {self.suffix}", param, ctx, code="DG-CLI-056")
         if not file.parent.is_dir():
-            self.fail(f"no folder {file.parent}; expected a file in a folder that is there", param, ctx)
+            self.fail(
+                f"no folder {file.parent}; expected a file in a folder that is there", param, ctx, code="DG-CLI-057"
+            )
         if file.exists() and not os.access(file, os.W_OK):
-            self.fail(f"cannot write {file}; expected a file that can be written", param, ctx)
+            self.fail(f"cannot write {file}; expected a file that can be written", param, ctx, code="DG-CLI-058")
         if not is_special(file) and (fault := _fault_in(file.resolve().parent)):
-            self.fail(f"cannot write {file}: {fault}; expected a file that can be written", param, ctx)
+            self.fail(
+                f"cannot write {file}: {fault}; expected a file that can be written", param, ctx, code="DG-CLI-059"
+            )
         return file
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -73,9 +73,9 @@ def coded(error: click.UsageError) -> click.UsageError:
     text = error.format_message()
     match error:
         case click.MissingParameter():
-            return UsageError(text, error.ctx)
+            return UsageError(text, error.ctx, code="DG-CLI-060")
         case click.BadParameter():
-            return UsageError(text, error.ctx)
+            return UsageError(text, error.ctx, code="DG-CLI-061")
         case click.NoSuchOption():
-            return UsageError(text, error.ctx)
-    return UsageError(text, error.ctx)
+            return UsageError(text, error.ctx, code="DG-CLI-062")
+    return UsageError(text, error.ctx, code="DG-CLI-063")

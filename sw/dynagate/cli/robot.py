@@ -61,7 +61,12 @@ class Contacts(ParamType):
             frame, equals, kind = text.partition("=")
             if not frame or (equals and kind not in self.kinds):
                 kinds = " or ".join(f"FRAME={kind}" for kind in self.kinds)
-                self.fail(f"'{text}'; expected FRAME, {kinds}, several with commas and no blanks between", param, ctx)
+                self.fail(
+                    f"'{text}'; expected FRAME, {kinds}, several with commas and no blanks between",
+                    param,
+                    ctx,
+                    code="DG-CLI-064",
+                )
             contacts.append((frame, kind or self.kinds[0]))
         return contacts
 
@@ -75,7 +80,7 @@ class LoopOption(Contacts):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         ends = super().convert(value, param, ctx)
         if len(ends) != 2 or "=" in value.partition(",")[0]:
-            self.fail(f"'{value}'; expected FRAME,FRAME or FRAME,FRAME=fixed or =hinge", param, ctx)
+            self.fail(f"'{value}'; expected FRAME,FRAME or FRAME,FRAME=fixed or =hinge", param, ctx, code="DG-CLI-065")
         (frame, _), (to, kind) = ends
         return frame, to, kind
 
@@ -145,7 +150,7 @@ class CarriedOptions:
 
     def __post_init__(self) -> None:
         if self.compliance and not (self.contact or self.loop):
-            raise UsageError("--compliance needs --contact or --loop, whose compliance it is")
+            raise UsageError("--compliance needs --contact or --loop, whose compliance it is", code="DG-CLI-066")
 
     def on(self, robot: Robot) -> Robot:
         """Return the robot with these contacts and loops."""
@@ -233,7 +238,7 @@ def refuse_without(flag: str, options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if value or isinstance(value, float):
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} without --{flag}; expected both: it concerns only formats")
+            raise UsageError(f"{option} without --{flag}; expected both: it concerns only formats", code="DG-CLI-067")
 
 
 def _region(robot: Robot, limits: dict[str, dict[str, Any]], *, usual: bool) -> Region:
@@ -241,7 +246,9 @@ def _region(robot: Robot, limits: dict[str, dict[str, Any]], *, usual: bool) -> 
     for limit, numbers in limits.items():
         check_joints(limit, numbers, joints)
     if limits["acceleration"] and limits["effort"]:
-        raise UsageError("--acceleration and --effort are both given; expected one: the other follows from it")
+        raise UsageError(
+            "--acceleration and --effort are both given; expected one: the other follows from it", code="DG-CLI-068"
+        )
     chosen = {limit: one_or_named(numbers) for limit, numbers in limits.items()}
     try:
         return Region.of(robot, **chosen)
@@ -264,6 +271,7 @@ def check_joints(option: str, names: dict[str, Any] | Sequence[str], joints: Seq
             raise BadParameter(
                 f"no joint '{name}'{nearest(name, joints)}; expected one of {', '.join(joints)}",
                 param_hint=f"'--{option}'",
+                code="DG-CLI-069",
             )
 
 

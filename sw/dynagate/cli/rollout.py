@@ -12,7 +12,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.cli import parameters
 from dynagate.cli.fields import Command, field_option, with_options
 from dynagate.cli.parameters import NumberType, count
-from dynagate.cli.refusals import UsageError
+from dynagate.cli.refusals import ParamType, UsageError
 from dynagate.dynamics import ROLLOUT, function
 from dynagate.forces.options import AlgorithmOptions
 
@@ -26,7 +26,7 @@ steps_option = click.option(
 )
 
 
-class IntegratorName(click.Choice[str]):
+class IntegratorName(ParamType, click.Choice[str]):
     """An integrator's name, or one with options. The integrators are imported only when their names are needed."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class IntegratorName(click.Choice[str]):
             try:
                 return method_text(value)
             except ArgumentError as error:
-                self.fail(str(error), param, ctx)
+                self.fail(error.text, param, ctx, code=error.code)
         return str(super().convert(value, param, ctx))
 
 
@@ -62,9 +62,14 @@ def step_options(command: Command) -> Command:
         for name in asked:
             if name not in taken:
                 option = name.replace("_", "-")
-                raise UsageError(f"{row.name} has no option --{option}; expected it left out, or --function {ROLLOUT}")
+                raise UsageError(
+                    f"{row.name} has no option --{option}; expected it left out, or --function {ROLLOUT}",
+                    code="DG-CLI-070",
+                )
         if "variable_dt" in asked and "dt" not in asked:
-            raise UsageError("--variable-dt without --dt; expected both: --dt is the largest time step")
+            raise UsageError(
+                "--variable-dt without --dt; expected both: --dt is the largest time step", code="DG-CLI-071"
+            )
         return command(robot, *region, algorithm=replace(algorithm, **asked), **rest)
 
     return with_options(

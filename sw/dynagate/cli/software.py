@@ -94,7 +94,7 @@ class EmitOptions:
         for name in ("integers", "single", "cmake", "fmu"):
             for other in ("single", "cuda", "pack", "integers", "cmake"):
                 if name != other and getattr(self, name) and getattr(self, other):
-                    raise ArgumentError(f"{name} and {other} are both given; expected one")
+                    raise ArgumentError(f"{name} and {other} are both given; expected one", code="DG-CLI-072")
 
 
 def of_steps(command: Command) -> Command:
@@ -104,7 +104,9 @@ def of_steps(command: Command) -> Command:
     def checked(*robot: Any, options: EmitOptions, **rest: Any) -> Any:
         if options.fmu is not None:
             if first_given({"name"}) and rest["name"] != "step":
-                raise UsageError("--fmu and --function are both given; expected one: a unit has its own functions")
+                raise UsageError(
+                    "--fmu and --function are both given; expected one: a unit has its own functions", code="DG-CLI-073"
+                )
             rest["name"] = "step"
         return command(*robot, options=options, **rest)
 
@@ -167,7 +169,7 @@ def emit(
         unfit["--outputs"] = algorithm.outputs
         for other, value in unfit.items():
             if value:
-                raise UsageError(f"--form {SCAN} and {other} are both given; expected one")
+                raise UsageError(f"--form {SCAN} and {other} are both given; expected one", code="DG-CLI-074")
     with TerminalProgress() as progress:
         progress(f"tracing {robot.name} {name}")
         if algorithm.form == SCAN:
@@ -189,10 +191,14 @@ def _target(folder: Path | None, options: EmitOptions) -> Path:
     targets = {"--folder": folder, "--cmake": options.cmake, "--fmu": options.fmu}
     named = [name for name, value in targets.items() if value]
     if len(named) > 1:
-        raise UsageError(f"{' and '.join(named)} are all given; expected one: each names what is written")
+        raise UsageError(
+            f"{' and '.join(named)} are all given; expected one: each names what is written", code="DG-CLI-075"
+        )
     target = folder or options.cmake or options.fmu
     if target is None:
-        raise UsageError("Missing option '--folder'; expected --folder FOLDER, --cmake FOLDER or --fmu FILE")
+        raise UsageError(
+            "Missing option '--folder'; expected --folder FOLDER, --cmake FOLDER or --fmu FILE", code="DG-CLI-076"
+        )
     return target
 
 
@@ -203,9 +209,11 @@ def _write_rollout(robot: Robot, options: EmitOptions, algorithm: AlgorithmOptio
     from dynagate.host.rollouts import Rollout
 
     if options.cmake is None:
-        raise UsageError(f"--function {ROLLOUT} without --cmake; expected both: only --cmake writes loops")
+        raise UsageError(
+            f"--function {ROLLOUT} without --cmake; expected both: only --cmake writes loops", code="DG-CLI-077"
+        )
     if algorithm.variable_dt or algorithm.tolerance is not None:
-        raise UsageError("--variable-dt or --tolerance with --cmake; expected them left out")
+        raise UsageError("--variable-dt or --tolerance with --cmake; expected them left out", code="DG-CLI-078")
     with TerminalProgress() as progress:
         progress(f"tracing {robot.name} {ROLLOUT}")
         rollout = Rollout(
@@ -434,7 +442,8 @@ def _begun(json_file: Path | None) -> dict[str, Any] | None:
     if checksum != content_hash(content):
         raise CommandError(
             f"{json_file} was changed after an interrupted run wrote it: its checksum is {checksum!s:.16}, its content "
-            f"has {content_hash(content):.16}; expected the file as it was, or another --json for a new run"
+            f"has {content_hash(content):.16}; expected the file as it was, or another --json for a new run",
+            code="DG-CLI-079",
         )
     return content
 
@@ -445,4 +454,6 @@ def _refuse_beside_boards() -> None:
         ("figures", "record_file", "batches", "threads", "ii", "no_pinocchio", "pinocchio_float32", "everything")
     )
     if option:
-        raise UsageError(f"--boards and {option} are both given; expected one: the boards need no {option}")
+        raise UsageError(
+            f"--boards and {option} are both given; expected one: the boards need no {option}", code="DG-CLI-080"
+        )

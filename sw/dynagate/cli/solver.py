@@ -32,7 +32,8 @@ def solver_option(command: Command) -> Command:
         for option, value, owners in (("knots", knots, SOLVERS), ("samples", samples, SOLVERS[1:])):
             if value is not None and function not in owners:
                 raise UsageError(
-                    f"--{option} does not apply to {function}; leave it out, or pass --function {' or '.join(owners)}"
+                    f"--{option} does not apply to {function}; leave it out, or pass --function {' or '.join(owners)}",
+                    code="DG-CLI-081",
                 )
         if function not in SOLVERS:
             return command(robot, region=region, **rest)
@@ -58,21 +59,27 @@ def solver_option(command: Command) -> Command:
 def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None:
     context, function = click.get_current_context(), asked["name"]
     if option := first_given(asked.keys() - TAKEN):
-        raise UsageError(f"{option} with --function {function}; expected it left out")
+        raise UsageError(f"{option} with --function {function}; expected it left out", code="DG-CLI-082")
     chosen = context.get_parameter_source("samples_per_run") is ParameterSource.COMMANDLINE
     if chosen and function != SOLVERS[1]:
         raise UsageError(
-            f"--samples-per-run does not apply to {function}; leave it out, or pass --function {SOLVERS[1]}"
+            f"--samples-per-run does not apply to {function}; leave it out, or pass --function {SOLVERS[1]}",
+            code="DG-CLI-083",
         )
     samples_per_run = asked["samples_per_run"] if chosen else None
     if samples_per_run is not None and samples % samples_per_run:
         raise UsageError(
-            f"--samples-per-run {samples_per_run} of {samples} samples; expected a number that divides them"
+            f"--samples-per-run {samples_per_run} of {samples} samples; expected a number that divides them",
+            code="DG-CLI-084",
         )
     if asked["units"] is None:
-        raise UsageError(f"--function {function} without --units; expected a processor's units, such as --units 8")
+        raise UsageError(
+            f"--function {function} without --units; expected a processor's units, such as --units 8", code="DG-CLI-085"
+        )
     if asked["word"] and asked["formats"]:
-        raise UsageError("--word and --formats are both given; expected one: each decides the formats")
+        raise UsageError(
+            "--word and --formats are both given; expected one: each decides the formats", code="DG-CLI-086"
+        )
     if context.get_parameter_source("states") is not ParameterSource.COMMANDLINE:
         asked["states"] = STATES
     from dynagate.cli.progress import TerminalProgress

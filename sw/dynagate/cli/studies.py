@@ -117,10 +117,11 @@ def sweep(
         if options.policies not in ((), ("word",)) or options.jobs > 1 or options.cluster:
             raise UsageError(
                 f"--function {ROLLOUT} with --policy, --jobs or --cluster; expected them left out: a rollout has one "
-                "word length, and its points are measured one after another"
+                "word length, and its points are measured one after another",
+                code="DG-CLI-087",
             )
     elif steps is not None:
-        raise UsageError(f"--steps without --function {ROLLOUT}; expected both")
+        raise UsageError(f"--steps without --function {ROLLOUT}; expected both", code="DG-CLI-088")
 
     from tqdm import tqdm
 
@@ -178,13 +179,13 @@ def _check_backend(options: SweepOptions) -> None:
     """Raise an error if an option of the processes needs a package that is not installed."""
     jobs, backend, cluster = options.jobs, options.backend, options.cluster
     if (backend == "dask") != (cluster is not None):
-        raise UsageError("--backend dask and --cluster ADDRESS go together; expected both or none")
+        raise UsageError("--backend dask and --cluster ADDRESS go together; expected both or none", code="DG-CLI-089")
     if jobs > 1 or backend != "loky":
         require("--jobs" if jobs > 1 else "--backend", "sweep", "joblib")
     if cluster:
         require("--cluster", "cluster", "distributed")
     if backend == "ray" and not is_there("ray"):
-        raise UsageError("--backend ray needs Ray; pip install ray")
+        raise UsageError("--backend ray needs Ray; pip install ray", code="DG-CLI-090")
 
 
 @contextmanager
@@ -201,6 +202,7 @@ def _client(cluster: str | None) -> Iterator[None]:
         raise BadParameter(
             f"no Dask scheduler at {cluster} ({error}); expected an address such as tcp://host:8786",
             param_hint="'--cluster'",
+            code="DG-CLI-091",
         ) from None
     with client:
         yield
@@ -213,7 +215,9 @@ def _check_posture(option: str, positions: dict[str, float], region: Region) -> 
         low, high = region.lower[joints.index(joint)], region.upper[joints.index(joint)]
         if not low <= position <= high:
             raise BadParameter(
-                f"joint '{joint}' at {position:g}; expected {low:g} to {high:g}", param_hint=f"'--{option}'"
+                f"joint '{joint}' at {position:g}; expected {low:g} to {high:g}",
+                param_hint=f"'--{option}'",
+                code="DG-CLI-092",
             )
 
 
@@ -226,7 +230,8 @@ def _without_quaternions(command: Command) -> Command:
             if link.joint.has_quaternion:
                 raise UsageError(
                     f"joint '{link.joint.name}' of robot '{robot.name}' is {link.joint.type} and has a quaternion; "
-                    "expected joints of one degree of freedom, and no --floating-base"
+                    "expected joints of one degree of freedom, and no --floating-base",
+                    code="DG-CLI-093",
                 )
         return command(robot, **rest)
 
@@ -374,17 +379,23 @@ def _check_controller(options: ClosedLoopOptions) -> None:
     controller, units, samples = options.controller, options.units, options.samples
     if samples is not None and controller != SOLVERS[1]:
         raise UsageError(
-            f"--samples does not apply to --controller {controller}; leave it out, or pass --controller {SOLVERS[1]}"
+            f"--samples does not apply to --controller {controller}; leave it out, or pass --controller {SOLVERS[1]}",
+            code="DG-CLI-094",
         )
     if controller not in SOLVERS:
         if options.implicit_damping:
-            raise UsageError("--implicit-damping needs --controller ilqr or --controller mppi")
+            raise UsageError("--implicit-damping needs --controller ilqr or --controller mppi", code="DG-CLI-095")
         if units is not None:
             raise UsageError(
-                "--units does not apply to --controller derivatives; leave it out, or pass --controller ilqr or mppi"
+                "--units does not apply to --controller derivatives; leave it out, or pass --controller ilqr or mppi",
+                code="DG-CLI-096",
             )
         return
     if option := first_given(("policies", "global_words", "own_words", "errors")):
-        raise UsageError(f"{option} does not apply to --controller {controller}; pass its word length by --rtl")
+        raise UsageError(
+            f"{option} does not apply to --controller {controller}; pass its word length by --rtl", code="DG-CLI-097"
+        )
     if first_given(("rtl_words",)) and units is None:
-        raise UsageError(f"--rtl with --controller {controller} needs the units of a core, such as --units 8")
+        raise UsageError(
+            f"--rtl with --controller {controller} needs the units of a core, such as --units 8", code="DG-CLI-098"
+        )

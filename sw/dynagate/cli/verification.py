@@ -58,7 +58,7 @@ def verify(folder: Path, options: VerifyOptions) -> None:
     simulators, seed = options.simulators, options.seed
     if not any((folder / name).is_file() for name in (FILE, OLD_PROGRAM)):
         expected = "expected a folder that `dynagate build` printed"
-        raise BadParameter(f"no {FILE} in {folder}; {expected}", param_hint="FOLDER")
+        raise BadParameter(f"no {FILE} in {folder}; {expected}", param_hint="FOLDER", code="DG-CLI-099")
     if "verilator" in simulators:
         require_programs("'dynagate verify'", simulation_programs())
     from dynagate.cli.progress import TerminalProgress

@@ -86,7 +86,9 @@ def view(context: click.Context, robot: Robot, trajectory: Path | None, options:
     chosen: dict[str, Any] = {"dt": options.dt, "theme": options.theme, "shapes": Shapes(urdf, options.meshes)}
     if options.turn:
         if options.output or options.opened:
-            raise UsageError("--turn with --output or --open; expected one: a page is shown, or a file drawn")
+            raise UsageError(
+                "--turn with --output or --open; expected one: a page is shown, or a file drawn", code="DG-CLI-100"
+            )
         _turned(robot, q if q.ndim < 3 else q[0], port=options.port, **chosen)
         return
     target = options.output or Path(f"{robot.name}.svg")
@@ -109,7 +111,7 @@ def _turned(robot: Robot, q: Any, **options: Any) -> None:
 def read_trajectory(file: Path) -> Any:
     """Return the configurations of a file. Raises ClickException: it holds none."""
     if not os.path.isfile(file):
-        raise CommandError(f"{file}: no such file; expected an .npz file with q")
+        raise CommandError(f"{file}: no such file; expected an .npz file with q", code="DG-CLI-101")
     try:
         with zipfile.ZipFile(io.BytesIO(read_file(file))) as content:
             names = [name.removesuffix(".npy") for name in content.namelist()]
@@ -117,9 +119,11 @@ def read_trajectory(file: Path) -> Any:
                 return _array(content)
     except (OSError, ValueError, EOFError, RuntimeError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         text = str(error.strerror if isinstance(error, OSError) else error)
-        raise CommandError(f"{file} is no .npz file of arrays ({text:.200}); expected one with q") from None
+        raise CommandError(
+            f"{file} is no .npz file of arrays ({text:.200}); expected one with q", code="DG-CLI-102"
+        ) from None
     held = ", ".join(names)[:200] or "nothing"
-    raise CommandError(f"{file} holds {held}; expected q, (steps, nq) in rad and m")
+    raise CommandError(f"{file} holds {held}; expected q, (steps, nq) in rad and m", code="DG-CLI-103")
 
 
 def _array(content: zipfile.ZipFile) -> Any:
@@ -127,16 +131,19 @@ def _array(content: zipfile.ZipFile) -> Any:
     allocated. Raises ArgumentError and errors of zipfile."""
     size = content.getinfo("q.npy").file_size
     if size > MAX_FILE_BYTES:
-        raise ArgumentError(f"q has {size} bytes; expected at most {MAX_FILE_BYTES}")
+        raise ArgumentError(f"q has {size} bytes; expected at most {MAX_FILE_BYTES}", code="DG-CLI-104")
     data = io.BytesIO(content.read("q.npy"))
     version = np.lib.format.read_magic(data)
     if version not in HEADERS:
-        raise ArgumentError(f"q has version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0")
+        raise ArgumentError(
+            f"q has version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0", code="DG-CLI-105"
+        )
     shape, columns_first, dtype = HEADERS[version](data)
     left = size - data.tell()
     if dtype.kind not in REAL or math.prod(shape) * dtype.itemsize != left:
         raise ArgumentError(
-            f"q has dtype {dtype} and shape {shape!r:.80} in {left} bytes; expected real numbers that fit"
+            f"q has dtype {dtype} and shape {shape!r:.80} in {left} bytes; expected real numbers that fit",
+            code="DG-CLI-106",
         )
     return np.frombuffer(data.read(), dtype).reshape(shape, order="F" if columns_first else "C")
 

@@ -97,21 +97,25 @@ def chip_inputs(robot: Robot, cost: Cost, step: StepOptions, reserved: Collectio
         ArgumentError: An input differs between knots or has a reserved name, or a step has inputs or no length.
     """
     if step.dt is None:
-        raise ArgumentError("dt=None of a solver on a chip; expected the seconds of a knot")
+        raise ArgumentError("dt=None of a solver on a chip; expected the seconds of a knot", code="DG-SOLVER-001")
     if inputs := step_inputs(robot, step):
         raise ArgumentError(
             f"steps of {robot.name} take '{inputs[0]}' of each knot; expected forces without inputs, and no "
-            "constraints, on a chip"
+            "constraints, on a chip",
+            code="DG-SOLVER-002",
         )
     cost_inputs = cost.inputs_of(robot)
     for name, each in cost_inputs.items():
         if name in reserved:
             raise ArgumentError(
                 f"the cost has an input '{name}', which each call on a chip has too; expected a name other than "
-                f"{', '.join(reserved)}"
+                f"{', '.join(reserved)}",
+                code="DG-SOLVER-003",
             )
         if each.each:
-            raise ArgumentError(f"the cost has an input '{name}' of each knot; expected one of all on a chip")
+            raise ArgumentError(
+                f"the cost has an input '{name}' of each knot; expected one of all on a chip", code="DG-SOLVER-004"
+            )
     return cost_inputs
 
 

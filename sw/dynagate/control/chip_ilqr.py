@@ -60,7 +60,8 @@ class ChipIlqr(ChipSolver):
         cost_inputs = chip_inputs(robot, cost, options.step, (*CALL, *RESULTS.values()))
         if 2 * robot.nv > LARGEST_UNROLLED:
             raise ArgumentError(
-                f"{robot.name} has {robot.nv} joints; expected at most {LARGEST_UNROLLED // 2} for a solver on a chip"
+                f"{robot.name} has {robot.nv} joints; expected at most {LARGEST_UNROLLED // 2} for a solver on a chip",
+                code="DG-SOLVER-005",
             )
         # where a knot has more products than units take while one waits for another, fewer instructions are faster
         inner = ilqr_loop(robot, cost, options).renamed(OTHER).mapped(lambda g: chained(g) if len(g) > MANY else g)

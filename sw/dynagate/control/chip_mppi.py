@@ -104,7 +104,9 @@ class ChipMppi(ChipSolver):
         """
         for name, each in (("spread", [options.spread]), ("bounds", options.bounds or [])):
             if any(np.shape(x) != (robot.nv,) for x in each):
-                raise ArgumentError(f"{name} of {robot.name} on a chip; expected shape ({robot.nv},)")
+                raise ArgumentError(
+                    f"{name} of {robot.name} on a chip; expected shape ({robot.nv},)", code="DG-SOLVER-006"
+                )
         cost_inputs = chip_inputs(robot, cost, options.step, (*CALL, *DRAWN, *RESULTS.values()))
         samples = _samples(robot, CostGraphs(robot, cost, options.step.dt or 0.0), options)
         names = {port.name for port in samples.inputs}
@@ -142,7 +144,8 @@ class ChipMppi(ChipSolver):
         if counted > most:
             raise ArgumentError(
                 f"{self.options.samples} samples of {self.options.nodes} nodes take {counted} numbers; expected "
-                f"{most} at most with words of {word} bits"
+                f"{most} at most with words of {word} bits",
+                code="DG-SOLVER-007",
             )
         return {"draw": float(most), "seed": float(most)}
 

@@ -51,11 +51,13 @@ class Constraint:
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise ArgumentTypeError(f"constraint of {shown(self.function)}; expected a function of a knot")
+            raise ArgumentTypeError(
+                f"constraint of {shown(self.function)}; expected a function of a knot", code="DG-SOLVER-008"
+            )
         if not isinstance(self.equal, bool):
-            raise ArgumentTypeError(f"equal={shown(self.equal)}; expected True or False")
+            raise ArgumentTypeError(f"equal={shown(self.equal)}; expected True or False", code="DG-SOLVER-009")
         if self.at not in PLACES:
-            raise ArgumentError(f"at={shown(self.at)}; expected 'knots', 'end' or 'all'")
+            raise ArgumentError(f"at={shown(self.at)}; expected 'knots', 'end' or 'all'", code="DG-SOLVER-010")
         number("a constraint has scale ", self.scale, ABOVE_ZERO)
         check_inputs("constraint", self.inputs)
 
@@ -69,7 +71,8 @@ def checked(constraints: Any) -> tuple[Constraint, ...]:
     listed = (constraints,) if isinstance(constraints, Constraint) else constraints
     if not isinstance(listed, Sequence) or not all(isinstance(each, Constraint) for each in listed):
         raise ArgumentTypeError(
-            f"constraints={shown(constraints)}; expected a list of dynagate.control.Constraint(function)"
+            f"constraints={shown(constraints)}; expected a list of dynagate.control.Constraint(function)",
+            code="DG-SOLVER-011",
         )
     return tuple(listed)
 
@@ -82,7 +85,8 @@ def with_inputs(cost: Cost, constraints: Sequence[Constraint]) -> Cost:
             if name in inputs and inputs[name] != each:
                 raise ArgumentError(
                     f"input '{name}' of a constraint is {each}, and of another one or of the cost {inputs[name]}; "
-                    "expected the same, or another name"
+                    "expected the same, or another name",
+                    code="DG-SOLVER-012",
                 )
             inputs[name] = each
     return Cost(cost.running, cost.final, inputs)
@@ -115,12 +119,15 @@ def _values(
         parts = [np.atleast_1d(np.asarray(constraint.function(knot), dtype=object)) for constraint in own]
         counts.extend(part.size for part in parts)
         if any(part.ndim > 1 for part in parts):
-            raise ArgumentTypeError("a constraint returned an array of several axes; expected a value, or several (m,)")
+            raise ArgumentTypeError(
+                "a constraint returned an array of several axes; expected a value, or several (m,)",
+                code="DG-SOLVER-013",
+            )
         return np.concatenate(parts)
 
     graph: Graph = knot_graph("constraints", robot, inputs, rows, last, "values")
     if not sum(counts):
-        raise ArgumentError("a constraint returned no values; expected one, or several (m,)")
+        raise ArgumentError("a constraint returned no values; expected one, or several (m,)", code="DG-SOLVER-014")
     equal = np.repeat([constraint.equal for constraint in own], counts)
     scale = np.repeat([float(constraint.scale) for constraint in own], counts)
     values = BoundedValues(robot, last, joints, graph, np.where(equal, 0.0, -np.inf), np.zeros(len(equal)), scale)

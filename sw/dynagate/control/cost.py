@@ -85,7 +85,9 @@ class Knot:
         """Return an input of the call. Raise ArgumentError if the cost has no input with this name."""
         if name not in self._values or name in OWN:
             known = ", ".join(each for each in self._values if each not in OWN) or "none"
-            raise ArgumentError(f"the cost reads the input '{name}'; it has {known}: name it in inputs=")
+            raise ArgumentError(
+                f"the cost reads the input '{name}'; it has {known}: name it in inputs=", code="DG-SOLVER-015"
+            )
         return self._values[name]
 
     def away(self, q: Array) -> Array:
@@ -142,9 +144,11 @@ class Cost:
     def __post_init__(self) -> None:
         for name, term in (("running", self.running), ("final", self.final)):
             if term is not None and not callable(term):
-                raise ArgumentTypeError(f"{name} is {type(term).__name__}; expected a function of a knot, or None")
+                raise ArgumentTypeError(
+                    f"{name} is {type(term).__name__}; expected a function of a knot, or None", code="DG-SOLVER-016"
+                )
         if self.running is None and self.final is None:
-            raise ArgumentError("a cost without running and final; expected one of them")
+            raise ArgumentError("a cost without running and final; expected one of them", code="DG-SOLVER-017")
         check_inputs("cost", self.inputs)
 
     @classmethod
@@ -178,16 +182,19 @@ class Cost:
         """
         terms = {name: _weights(name, value) for name, value in (("q", q), ("qd", qd), ("tau", tau), ("place", place))}
         if not any(np.any(value) for value in terms.values()):
-            raise ArgumentError("a quadratic cost without weights; expected a positive one of q, qd, tau or place")
+            raise ArgumentError(
+                "a quadratic cost without weights; expected a positive one of q, qd, tau or place", code="DG-SOLVER-018"
+            )
         if frame is not None:
             check_texts(frame=frame)
         if (frame is None) == bool(np.any(terms["place"])):
             raise ArgumentError(
-                f"frame={frame!r} with place={place!r}; expected a frame's name and weights of its place"
+                f"frame={frame!r} with place={place!r}; expected a frame's name and weights of its place",
+                code="DG-SOLVER-019",
             )
         final = number("final=", final, AT_LEAST_ZERO.called("a factor, 0 or more, of the last state's weights"))
         if not isinstance(each, bool):
-            raise ArgumentTypeError(f"each={each!r}; expected True or False")
+            raise ArgumentTypeError(f"each={each!r}; expected True or False", code="DG-SOLVER-020")
         return _Quadratic(terms, frame, final, each).cost()
 
     def inputs_of(self, robot: Robot) -> dict[str, Input]:
@@ -199,9 +206,13 @@ def check_inputs(what: str, inputs: Mapping[str, tuple[int, ...] | Input]) -> No
     """Raise ArgumentError if an input of a cost or constraint has the name of a state or of torques, or no shape."""
     for name, each in inputs.items():
         if not name.isidentifier() or name in OWN or name.startswith("_"):
-            raise ArgumentError(f"the {what} has an input '{name}'; expected a name other than {', '.join(OWN)}")
+            raise ArgumentError(
+                f"the {what} has an input '{name}'; expected a name other than {', '.join(OWN)}", code="DG-SOLVER-021"
+            )
         if not all(isinstance(size, int) and (size > 0 or size in (NQ, NV)) for size in _input(each).shape):
-            raise ArgumentError(f"input '{name}' of the {what} has shape {_input(each).shape}; expected sizes")
+            raise ArgumentError(
+                f"input '{name}' of the {what} has shape {_input(each).shape}; expected sizes", code="DG-SOLVER-022"
+            )
 
 
 def _input(each: tuple[int, ...] | Input) -> Input:
@@ -251,7 +262,9 @@ class _Quadratic:
             weights = self.weights[name]
             if weights.ndim and weights.size != size:
                 raise RobotError(
-                    f"{name} has {weights.size} weights; robot '{knot.robot.name}' has {size}: expected as many, or one"
+                    f"{name} has {weights.size} weights; "
+                    f"robot '{knot.robot.name}' has {size}: expected as many, or one",
+                    code="DG-SOLVER-023",
                 )
             if np.any(weights) and not (knot.last and name == "tau"):
                 roots = np.sqrt(factor * np.broadcast_to(weights, (size,)))
@@ -344,7 +357,8 @@ def _result(name: str, result: Any) -> Array:
     values = np.asarray(result, dtype=object)
     if values.ndim > 1 or not all(hasattr(x, "operation") or is_number(x) for x in values.flat):
         raise ArgumentTypeError(
-            f"the {name.replace('_', ' ')} returned {result!r:.60}; expected residuals (m,), or a number"
+            f"the {name.replace('_', ' ')} returned {result!r:.60}; expected residuals (m,), or a number",
+            code="DG-SOLVER-024",
         )
     return values
 

@@ -126,11 +126,13 @@ def _check_room(robot: Robot, options: IlqrOptions) -> None:
     if options.knots > most:
         raise ArgumentError(
             f"knots={options.knots:,} of {robot.name}: a plan has {a_knot:,} numbers a knot, at most {MOST_NUMBERS:,}; "
-            f"expected at most {most:,} knots"
+            f"expected at most {most:,} knots",
+            code="DG-SOLVER-025",
         )
     if options.iterations > MOST_ITERATIONS:
         raise ArgumentError(
-            f"iterations={options.iterations:,}; expected at most {MOST_ITERATIONS:,}, and warm= to go on"
+            f"iterations={options.iterations:,}; expected at most {MOST_ITERATIONS:,}, and warm= to go on",
+            code="DG-SOLVER-026",
         )
 
 

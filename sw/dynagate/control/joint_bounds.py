@@ -65,7 +65,9 @@ class JointBounds:
     @staticmethod
     def refused() -> ArgumentError:
         """Return the error for bounds in fixed point."""
-        return ArgumentError("joint_bounds in fixed point; expected none, and the force Limits, or a cost")
+        return ArgumentError(
+            "joint_bounds in fixed point; expected none, and the force Limits, or a cost", code="DG-SOLVER-027"
+        )
 
     @property
     def widths(self) -> Array:

@@ -131,7 +131,9 @@ class BoundedStates(FreeStates):
     def check_integers(self) -> None:
         if self.kept.joints:
             raise self.kept.joints.refused()
-        raise ArgumentError("constraints in fixed point; expected none, or a cost of their violation")
+        raise ArgumentError(
+            "constraints in fixed point; expected none, or a cost of their violation", code="DG-SOLVER-028"
+        )
 
 
 def states_of(kept: MotionBounds | None) -> FreeStates:

@@ -253,7 +253,8 @@ class FramePose(_FrameTarget):
         wrong = np.flatnonzero(np.abs(value[:, 3] - [0.0, 0.0, 0.0, 1.0]).max(axis=1) > ROTATION)
         if len(wrong):
             raise ArgumentError(
-                f"{self.input}[{wrong[0]}] has the last row {value[wrong[0], 3].tolist()}; expected [0, 0, 0, 1]"
+                f"{self.input}[{wrong[0]}] has the last row {value[wrong[0], 3].tolist()}; expected [0, 0, 0, 1]",
+                code="DG-SOLVER-029",
             )
         check_rotations(self.input, value[:, :3, :3])
 
@@ -285,7 +286,7 @@ class LookAt(_FrameTarget):
         _check(self, "weight")
         axis = numbers("axis=", self.axis, (3,))
         if not (length := float(np.linalg.norm(axis))) > 0.0:
-            raise ArgumentError(f"axis={self.axis!r}; expected a direction of a length above 0")
+            raise ArgumentError(f"axis={self.axis!r}; expected a direction of a length above 0", code="DG-SOLVER-030")
         object.__setattr__(self, "axis", tuple((axis / length).tolist()))
 
     def rows(self, values: Mapping[str, Array]) -> list[tuple[float, Rows]]:
@@ -382,7 +383,8 @@ def check_rotations(name: str, rotations: Floats) -> None:
         raise ArgumentError(
             f"{name}[{k}] has the matrix {np.round(rotations[k], 6).tolist()}, which is no rotation (R Rᵀ - 1 is up to "
             f"{off[k]:.2g}, the determinant {np.linalg.det(rotations[k]):.3g}); expected orthogonal columns of length "
-            "1 in a right-handed order"
+            "1 in a right-handed order",
+            code="DG-SOLVER-031",
         )
 
 

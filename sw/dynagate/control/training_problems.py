@@ -39,7 +39,8 @@ def check_solved(solved: Array, q: Array, robot: Robot, step: StepOptions) -> No
         )
     raise ArgumentError(
         f"{int((~solved).sum())} of {len(solved)} problems of {robot.name} have no solution in float64 with dt={dt:g}; "
-        f"expected {ENOUGH:.0%} with one, from which ranges can be found: {expected} or other problems"
+        f"expected {ENOUGH:.0%} with one, from which ranges can be found: {expected} or other problems",
+        code="DG-SOLVER-032",
     )
 
 

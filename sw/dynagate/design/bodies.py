@@ -60,7 +60,7 @@ def body_row(kind: object) -> BodyRow:
     """
     row = BODIES.get(kind) if isinstance(kind, str) else None
     if row is None:
-        raise ArgumentError(f"body is {kind!r:.40}; expected one of {', '.join(BODIES)}")
+        raise ArgumentError(f"body is {kind!r:.40}; expected one of {', '.join(BODIES)}", code="DG-DESIGN-001")
     return row
 
 

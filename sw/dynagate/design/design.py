@@ -306,7 +306,7 @@ class Body(ABC):
         Raises:
             ArgumentError: The results of this body are the same in every sample.
         """
-        raise ArgumentError(f"{design.title} has no outputs to choose; expected all of them")
+        raise ArgumentError(f"{design.title} has no outputs to choose; expected all of them", code="DG-DESIGN-002")
 
     def device_hash(self, design: DesignRecord[Any]) -> int:
         """Return the 64 bits that the hardware shows."""
@@ -472,5 +472,5 @@ class DesignRecord(Generic[AnyBody]):
         try:
             design: DesignRecord[Any] = structured(nested, kind, "design")
         except ArgumentError as error:
-            raise ArgumentError(re.sub(r"\bdesign\.body\b", "design", str(error))) from None
+            raise ArgumentError(re.sub(r"\bdesign\.body\b", "design", str(error)), code="DG-DESIGN-003") from None
         return design

@@ -93,9 +93,9 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> DesignRecord[Any]:
     try:
         design = DesignRecord.from_json(content)
     except ArgumentError as error:
-        raise DesignError(f"{path} is not a design: {error}; {REBUILD}") from None
+        raise DesignError(f"{path} is not a design: {error}; {REBUILD}", code="DG-DESIGN-004") from None
     if faults := list(islice(consistent.faults(design), MOST_FAULTS)):
-        raise DesignError(f"{path} is not a design: {'; '.join(faults)}; {REBUILD}")
+        raise DesignError(f"{path} is not a design: {'; '.join(faults)}; {REBUILD}", code="DG-DESIGN-005")
     check_files(path, design, bench=bench)
     return design
 
@@ -122,7 +122,7 @@ def load_program(path: str | PathLike[str], *, bench: bool = True) -> DesignReco
 
 def _of_body(design: DesignRecord[Any], kind: type[AnyBody], path: str | PathLike[str]) -> DesignRecord[AnyBody]:
     if not isinstance(design.body, kind):
-        raise DesignError(f"{os.fspath(path)} holds a {design.body.kind}; expected a {kind.kind}")
+        raise DesignError(f"{os.fspath(path)} holds a {design.body.kind}; expected a {kind.kind}", code="DG-DESIGN-006")
     return design
 
 
@@ -131,14 +131,16 @@ def _refuse_others(folder: Path) -> None:
     if os.path.isfile(folder / BITSTREAM):
         raise DesignError(
             f"{folder} holds a bitstream of a processor's cores and no design; expected the folder of a program "
-            "for them, which `dynagate build ROBOT --board BOARD` prints"
+            "for them, which `dynagate build ROBOT --board BOARD` prints",
+            code="DG-DESIGN-007",
         )
     old = folder / OLD_PROGRAM
     if os.path.isfile(old):
         content = read_json(old, DesignError, "program", EXPECTED)
         raise DesignError(
             f"{old} was written by an earlier version of dynagate, which had no {FILE} for programs; "
-            f"{REBUILD}{_command(content)}"
+            f"{REBUILD}{_command(content)}",
+            code="DG-DESIGN-008",
         )
 
 
@@ -155,10 +157,12 @@ def check_files(path: Path, design: DesignRecord[Any], *, bench: bool = True) ->
     """
     needed, verilog = {*top_files(design), *([LIST] if design.modules else [])}, set(verilog_files(design))
     if not needed <= set(design.files):
-        raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(needed))}; {REBUILD}")
+        raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(needed))}; {REBUILD}", code="DG-DESIGN-009")
     benches = bench_names(design)
     if unknown := set(design.files) - {LIST, FORMATS} - verilog - benches:
-        raise DesignError(f"{path} has a checksum of {min(unknown)!r}, which no design has; {REBUILD}")
+        raise DesignError(
+            f"{path} has a checksum of {min(unknown)!r}, which no design has; {REBUILD}", code="DG-DESIGN-010"
+        )
     for name, expected in design.files.items():
         if bench or name not in benches:
             _check_file(path.parent / name, expected)
@@ -173,9 +177,9 @@ def _check_list(folder: Path, design: DesignRecord) -> None:
     try:
         listed = read_list(folder)
     except ListError as error:
-        raise DesignError(str(error)) from None
+        raise DesignError(str(error), code="DG-DESIGN-011") from None
     if listed != verilog_files(design):
-        raise DesignError(f"{folder / LIST} does not list the files of design.json; {REBUILD}")
+        raise DesignError(f"{folder / LIST} does not list the files of design.json; {REBUILD}", code="DG-DESIGN-012")
 
 
 def read_hashed(path: Path, what: str, expected: str, version: int) -> dict[str, Any]:
@@ -196,12 +200,14 @@ def read_hashed(path: Path, what: str, expected: str, version: int) -> dict[str,
     content = read_json(path, DesignError, what, expected)
     if content.get("format") != version:
         raise DesignError(
-            f"{path} has format {content.get('format')!r}; expected {version}: {REBUILD}{_command(content)}"
+            f"{path} has format {content.get('format')!r}; expected {version}: {REBUILD}{_command(content)}",
+            code="DG-DESIGN-013",
         )
     if content.get("hash") != (actual := content_hash(content)):
         raise DesignError(
             f"{path} was changed or damaged: its content has hash {actual:.16}, not {content.get('hash')!s:.16}; "
-            f"{REBUILD}"
+            f"{REBUILD}",
+            code="DG-DESIGN-014",
         )
     return content
 
@@ -260,10 +266,11 @@ def _check_file(path: Path, checksum: object) -> None:
     except FileNotFoundError:  # a host with a device needs no Verilog
         return
     except OSError as error:
-        raise DesignError(f"cannot read {path} ({error.strerror}); {REBUILD}") from error
+        raise DesignError(f"cannot read {path} ({error.strerror}); {REBUILD}", code="DG-DESIGN-015") from error
     if actual != checksum:
         raise DesignError(
-            f"{path} was changed or damaged: its sha256 is {actual:.16}, expected {checksum!s:.16}; {REBUILD}"
+            f"{path} was changed or damaged: its sha256 is {actual:.16}, expected {checksum!s:.16}; {REBUILD}",
+            code="DG-DESIGN-016",
         )
 
 

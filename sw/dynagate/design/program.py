@@ -193,12 +193,13 @@ def load_words(folder: Path, design: DesignRecord[ProgramBody]) -> Words:
     try:
         content = read_file(path)
     except OSError as error:
-        raise DesignError(f"cannot read {path} ({error.strerror}); {REBUILD}") from error
+        raise DesignError(f"cannot read {path} ({error.strerror}); {REBUILD}", code="DG-DESIGN-017") from error
     actual, expected = program_digest(content, design), design.body.program
     if actual != expected or len(content) % 8 or not content:
         raise DesignError(
             f"{path} was changed or damaged: its sha256 is {actual:.16} with the streams that {FILE} describes, "
-            f"expected {expected:.16}; {REBUILD}"
+            f"expected {expected:.16}; {REBUILD}",
+            code="DG-DESIGN-018",
         )
     return np.frombuffer(content, dtype="<u4").astype(np.uint32).reshape(-1, 2)
 

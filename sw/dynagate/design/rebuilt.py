@@ -44,7 +44,7 @@ def formatted_of(
     try:
         return _formatted(design, graph_of)
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise DesignError(f"{path} is not a design: {error!r}; {REBUILD}") from None
+        raise DesignError(f"{path} is not a design: {error!r}; {REBUILD}", code="DG-DESIGN-019") from None
 
 
 def _formatted(design: DesignRecord[DatapathBody], graph_of: Callable[..., Graph]) -> FormattedGraph:
@@ -53,7 +53,7 @@ def _formatted(design: DesignRecord[DatapathBody], graph_of: Callable[..., Graph
     if design.formats.certificate is not None:
         graph = recertified(graph, robot, Certificate.of_dict(design.formats.certificate))
     if [node.name for node in design.body.nodes] != [node.name for node in graph.nodes]:
-        raise ArgumentError("its nodes are not those of its robot and function")
+        raise ArgumentError("its nodes are not those of its robot and function", code="DG-DESIGN-020")
     bounds = {
         i: design.input.fields[k].range
         for port, described in zip(graph.inputs, design.input.ports, strict=True)
@@ -95,7 +95,9 @@ def region_of(design: DesignRecord[Any]) -> Region:
     try:
         return Region(robot_of(design), **{name: _tuples(value) for name, value in design.region.items()})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DesignError(f"the design of {design.title} has no region: {error!r}; {REBUILD}") from None
+        raise DesignError(
+            f"the design of {design.title} has no region: {error!r}; {REBUILD}", code="DG-DESIGN-021"
+        ) from None
 
 
 def check_generator(design: DesignRecord[Any], path: str | PathLike[str]) -> None:
@@ -107,7 +109,8 @@ def check_generator(design: DesignRecord[Any], path: str | PathLike[str]) -> Non
     if design.versions.source != source_digest():
         raise DesignError(
             f"{os.fspath(path)} was built by another version of dynagate, so its graph is not known; {REBUILD}, or "
-            "open it on device 'sim'"
+            "open it on device 'sim'",
+            code="DG-DESIGN-022",
         )
 
 

@@ -49,9 +49,11 @@ def read_list(folder: Path) -> list[str]:
     try:
         names = read_file(path).decode("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ListError(f"cannot read {path} ({error}); build the design again") from error
+        raise ListError(f"cannot read {path} ({error}); build the design again", code="DG-DESIGN-023") from error
     if strange := [name for name in names if not is_verilog(name)]:
-        raise ListError(f"{path} names {strange[0]!r:.60}, which no design has; build the design again")
+        raise ListError(
+            f"{path} names {strange[0]!r:.60}, which no design has; build the design again", code="DG-DESIGN-024"
+        )
     return names
 
 

@@ -54,9 +54,9 @@ def _rows(label: str, value: npt.ArrayLike, size: int, *, accepts_complex: bool 
     array = value if is_complex and not isinstance(value, np.ma.MaskedArray) else real(label, value)
     assert isinstance(array, np.ndarray)
     if array.shape[-1:] != (size,):
-        raise ArgumentError(f"{label} has shape {array.shape}; expected (..., {size})")
+        raise ArgumentError(f"{label} has shape {array.shape}; expected (..., {size})", code="DG-FUNCTION-001")
     if not np.isfinite(array).all():
-        raise ArgumentError(f"{label} is not finite")
+        raise ArgumentError(f"{label} is not finite", code="DG-FUNCTION-002")
     return array
 
 
@@ -77,7 +77,8 @@ def _shared_axes(first: tuple[str, Array], second: tuple[str, Array]) -> tuple[i
         return np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
     except ValueError:
         raise ArgumentError(
-            f"{a} has shape {x.shape} and {b} {y.shape}; expected leading axes that numpy broadcasts"
+            f"{a} has shape {x.shape} and {b} {y.shape}; expected leading axes that numpy broadcasts",
+            code="DG-FUNCTION-003",
         ) from None
 
 

@@ -99,12 +99,13 @@ def per_dof(what: str, robot: Robot, value: float | Sequence[float]) -> list[flo
     """
     if isinstance(value, Sequence):
         if len(value) != robot.nv:
-            raise ArgumentError(f"{what} has {len(value)} numbers; expected one, or {robot.nv}")
+            raise ArgumentError(f"{what} has {len(value)} numbers; expected one, or {robot.nv}", code="DG-FUNCTION-006")
         return [float(x) for x in value]
     if value and all(joint.kind.free for joint, _, _ in robot.moving()):
         raise ArgumentError(
             f"{what}={value:g} acts on no joint of robot '{robot.name}', whose joints are all floating; "
-            f"expected {robot.nv} numbers, one for each velocity"
+            f"expected {robot.nv} numbers, one for each velocity",
+            code="DG-FUNCTION-007",
         )
     return [0.0 if joint.kind.free else float(value) for joint, _, _ in robot.moving() for _ in range(joint.nv)]
 
@@ -127,7 +128,9 @@ def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) ->
         for d, force in zip(MimicMap(robot).leaders, own, strict=True):
             forces[d] = force
     if max(forces, default=0.0) > LARGEST:
-        raise ArgumentError(f"friction of {max(forces):g}; expected at most {LARGEST:g} N m or N")
+        raise ArgumentError(
+            f"friction of {max(forces):g}; expected at most {LARGEST:g} N m or N", code="DG-FUNCTION-008"
+        )
     return FrictionModel(tuple(forces), speed) if any(forces) else None
 
 
@@ -138,4 +141,5 @@ def warn_of_no_friction(robot: Robot, friction: FrictionOption) -> None:
             f"no joint of robot '{robot.name}' has friction, so the force Friction() changes nothing; expected "
             "a number in N m or N, such as Friction(0.3), for all joints",
             RobotWarning,
+            code="DG-FUNCTION-009",
         )

@@ -25,7 +25,8 @@ class Operators:
         """
         if not (isinstance(exponent, Real) and float(exponent).is_integer()):
             raise ArgumentError(
-                f"power {shown(exponent)} of a traced value; expected a whole number, or dynagate.control.sqrt"
+                f"power {shown(exponent)} of a traced value; expected a whole number, or dynagate.control.sqrt",
+                code="DG-FUNCTION-038",
             )
         count = int(float(exponent))
         if count < 0:

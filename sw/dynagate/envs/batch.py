@@ -123,7 +123,7 @@ class EnvBatch:
                 robot with a finite state is not finite.
         """
         if not self.seeded:
-            raise ArgumentError("step() before reset(); expected reset() first")
+            raise ArgumentError("step() before reset(); expected reset() first", code="DG-ENV-001")
         inputs, outputs = self._inputs, self._outputs
         inputs["action"][:] = of_shape("actions", actions, inputs["action"].shape, self.dtype, finite=False)
         self._push()
@@ -158,7 +158,8 @@ class EnvBatch:
                 raise ArgumentError(
                     f"{'reward' if names else 'observation'} '{name}' is {self._outputs[what][robot, entry]} in "
                     f"environment {robot}, whose state is finite; expected a function with finite values, without a "
-                    "division by 0"
+                    "division by 0",
+                    code="DG-ENV-002",
                 )
 
     def _push(self) -> None:

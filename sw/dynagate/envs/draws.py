@@ -78,7 +78,8 @@ class Randomization:
             if variable.kind not in DRAWN:
                 raise ArgumentError(
                     f"randomize has '{variable.name}'{nearest(variable.kind, DRAWN)}; expected a name that ends in one "
-                    f"of {', '.join(DRAWN)}, such as '{robot.links[0].name}.mass'"
+                    f"of {', '.join(DRAWN)}, such as '{robot.links[0].name}.mass'",
+                    code="DG-ENV-003",
                 )
         chosen = check_ranges(varied, {name: value for name, value in own.items() if value is not True})
         bounds = [bound for variable in varied.variables for bound in bounds_of(varied, variable, chosen)]
@@ -112,5 +113,7 @@ class Randomization:
 def _factor(name: str, value: Sequence[float]) -> tuple[float, float]:
     low, high = numbers(f"randomize has '{name}' ", value, (2,), AT_LEAST_ZERO)
     if low > high:
-        raise ArgumentError(f"randomize has '{name}' {shown(value)}; expected (low, high), factors of the gains")
+        raise ArgumentError(
+            f"randomize has '{name}' {shown(value)}; expected (low, high), factors of the gains", code="DG-ENV-004"
+        )
     return float(low), float(high)

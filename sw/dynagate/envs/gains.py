@@ -42,7 +42,8 @@ def check_gains(robot: Robot, q: Array, stiffness: Array, damping: Array, dt: fl
     name = joints[int(np.argmax(shares))][0].name
     raise ArgumentError(
         f"the gains of robot '{robot.name}' make steps of {dt:g} s unstable, first at joint '{name}'; expected dt of "
-        f"at most {low:.2g} s, less stiffness or damping, or more armature"
+        f"at most {low:.2g} s, less stiffness or damping, or more armature",
+        code="DG-ENV-005",
     )
 
 

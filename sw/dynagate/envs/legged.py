@@ -130,7 +130,9 @@ def legged_task(
         }
     ranges = numbers("commands=", commands, (3, 2))
     if (ranges[:, 0] > ranges[:, 1]).any():
-        raise ArgumentError(f"commands={shown(commands)}; expected (low, high) for each of three velocities")
+        raise ArgumentError(
+            f"commands={shown(commands)}; expected (low, high) for each of three velocities", code="DG-ENV-006"
+        )
     return Task(
         own,
         at,
@@ -150,7 +152,8 @@ def _points(robot: Robot, feet: Sequence[str | Point] | None) -> list[Point]:
     if not feet or isinstance(feet, str):
         raise ArgumentError(
             f"feet={shown(feet)} for robot '{robot.name}'; expected names of links or frames that touch the ground, "
-            f"such as some of {', '.join(known)}"
+            f"such as some of {', '.join(known)}",
+            code="DG-ENV-007",
         )
     points = []
     for foot in feet:
@@ -159,12 +162,15 @@ def _points(robot: Robot, feet: Sequence[str | Point] | None) -> list[Point]:
             continue
         frame = robot.frame(foot)
         if frame.link < 0:
-            raise ArgumentError(f"foot '{foot}' of robot '{robot.name}' is fixed to the base; expected a moving one")
+            raise ArgumentError(
+                f"foot '{foot}' of robot '{robot.name}' is fixed to the base; expected a moving one", code="DG-ENV-008"
+            )
         points.append(Point(robot.links[frame.link].name, frame.translation))
     if robot.links[0].joint.nv == 1:
         raise ArgumentError(
             f"robot '{robot.name}' is fixed to the ground by joint '{robot.links[0].joint.name}'; expected a floating "
-            "base: dynagate.robots.load(file, floating_base=True)"
+            "base: dynagate.robots.load(file, floating_base=True)",
+            code="DG-ENV-009",
         )
     return points
 
@@ -185,7 +191,8 @@ def _stance(
     if chosen:
         raise ArgumentError(
             f"stance has joint '{next(iter(chosen))}', which robot '{robot.name}' has not; expected some of "
-            f"{', '.join(joint.name for joint, _, _ in robot.moving() if joint.nv == 1)}"
+            f"{', '.join(joint.name for joint, _, _ in robot.moving() if joint.nv == 1)}",
+            code="DG-ENV-010",
         )
     q[2] -= _lowest(robot, q, points, ground)
     return q

@@ -62,7 +62,7 @@ def reach_task(
     at = np.clip(neutral(own), own.lower, own.upper) if stance is None else numbers("stance=", stance, (own.nq,))
     box = _reached(own, name) if goals is None else numbers("goals=", goals, (3, 2))
     if (box[:, 0] > box[:, 1]).any():
-        raise ArgumentError(f"goals={shown(goals)}; expected the lowest and highest x, y and z")
+        raise ArgumentError(f"goals={shown(goals)}; expected the lowest and highest x, y and z", code="DG-ENV-011")
 
     def away(moment: Moment) -> Any:
         return moment["goal"] - moment.position(name)

@@ -94,14 +94,19 @@ class Task:
         if self.actions not in ACTIONS:
             raise ArgumentError(
                 f"actions={shown(self.actions)}{nearest(str(self.actions), ACTIONS)}; expected 'pd_targets' or "
-                "'torques'"
+                "'torques'",
+                code="DG-ENV-012",
             )
         if not self.joints:
-            raise ArgumentError(f"robot '{self.robot.name}' has no joint of one degree of freedom, so no actions")
+            raise ArgumentError(
+                f"robot '{self.robot.name}' has no joint of one degree of freedom, so no actions", code="DG-ENV-013"
+            )
         check_count("seconds / (dt decimation)", self.episode, PER_EPISODE >> 1)
         for name in self.inputs:
             if name in OWN or not name.isidentifier():
-                raise ArgumentError(f"inputs has {shown(name)}; expected a name other than {', '.join(OWN)}")
+                raise ArgumentError(
+                    f"inputs has {shown(name)}; expected a name other than {', '.join(OWN)}", code="DG-ENV-014"
+                )
         for what, terms in (("observations", self.observations), ("rewards", self.rewards), ("ends", self.ends)):
             _check_terms(what, terms)
         self._check_actuation()
@@ -112,7 +117,8 @@ class Task:
             if unbounded:
                 raise ArgumentError(
                     f"actions='torques' of robot '{self.robot.name}', whose joint '{unbounded[0]}' has no effort "
-                    "limit; expected effort= in its file, or actions='pd_targets'"
+                    "limit; expected effort= in its file, or actions='pd_targets'",
+                    code="DG-ENV-015",
                 )
             return
         (stiffness, damping), ((_, stiffer), (_, slower)) = self.gains, self.random.gains
@@ -242,17 +248,19 @@ def _clipped(action: Array) -> Array:
 def _check_terms(what: str, terms: Mapping[str, Function]) -> None:
     """Raise an error if terms are not a mapping of functions."""
     if not isinstance(terms, Mapping):
-        raise ArgumentTypeError(f"{what}={shown(terms)}; expected functions of a moment by name")
+        raise ArgumentTypeError(f"{what}={shown(terms)}; expected functions of a moment by name", code="DG-ENV-016")
     for name, term in terms.items():
         if not (isinstance(name, str) and callable(term)):
-            raise ArgumentTypeError(f"{what} has {shown(name)}: {shown(term)}; expected a function of a moment")
+            raise ArgumentTypeError(
+                f"{what} has {shown(name)}: {shown(term)}; expected a function of a moment", code="DG-ENV-017"
+            )
     if not terms and what != "ends":
-        raise ArgumentError(f"{what} is empty; expected at least one function of a moment")
+        raise ArgumentError(f"{what} is empty; expected at least one function of a moment", code="DG-ENV-018")
 
 
 def _single(what: str, name: str, value: Any) -> Any:
     """Return the only number of a term. Raise ArgumentError if it has several."""
     own = flat(value)
     if own.size != 1:
-        raise ArgumentError(f"{what} has '{name}' with {own.size} numbers; expected one number")
+        raise ArgumentError(f"{what} has '{name}' with {own.size} numbers; expected one number", code="DG-ENV-019")
     return own[0]

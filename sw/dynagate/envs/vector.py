@@ -60,7 +60,7 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> None:
         check_count("num_envs", num_envs, LARGEST)
         if render_mode not in (None, "rgb_array"):
-            raise ArgumentError(f"render_mode={shown(render_mode)}; expected 'rgb_array' or None")
+            raise ArgumentError(f"render_mode={shown(render_mode)}; expected 'rgb_array' or None", code="DG-ENV-020")
         self.task, self.num_envs, self.render_mode = task, num_envs, render_mode
         self.metadata = {**self.metadata, "render_fps": round(1.0 / (task.dt * task.decimation))}
         self.single_observation_space, self.single_action_space = _spaces(task)
@@ -105,7 +105,7 @@ class SingleEnv(gymnasium.Env[Any, Any]):
 
     def __init__(self, env: RobotVectorEnv) -> None:
         if env.num_envs != 1:
-            raise ArgumentError(f"SingleEnv of {env.num_envs} environments; expected num_envs=1")
+            raise ArgumentError(f"SingleEnv of {env.num_envs} environments; expected num_envs=1", code="DG-ENV-021")
         self.env, self.render_mode, self.metadata = env, env.render_mode, env.metadata
         self.observation_space, self.action_space = env.single_observation_space, env.single_action_space
 

@@ -55,6 +55,7 @@ def check_items(force: object, what: str, error: type[Error], **kinds: Any) -> N
             names = [each.__name__ for each in get_args(kind) or (kind,)]
             raise error(
                 f"{what} has {name} {shown(items)}; expected a sequence of one {' or '.join(names)} or more, such as "
-                f"{MAKING[names[0]]}"
+                f"{MAKING[names[0]]}",
+                code="DG-FORCE-001",
             )
         object.__setattr__(force, name, tuple(items))

@@ -49,7 +49,10 @@ class Plane:
     def __post_init__(self) -> None:
         normal = numbers("plane has normal ", self.normal, (3,), FINITE, ContactError)
         if not normal.any():
-            raise ContactError(f"plane has normal {shown(self.normal)}; expected three finite numbers, not all 0")
+            raise ContactError(
+                f"plane has normal {shown(self.normal)}; expected three finite numbers, not all 0",
+                code="DG-CONTACT-001",
+            )
         object.__setattr__(self, "normal", vector3(normal / math.hypot(*normal)))
         check_numbers(self, "plane", ContactError, offset=FINITE)
 
@@ -79,7 +82,9 @@ class Point:
 
     def __post_init__(self) -> None:
         if not isinstance(self.link, str):
-            raise ContactError(f"contact point on link {shown(self.link)}; expected the name of a link")
+            raise ContactError(
+                f"contact point on link {shown(self.link)}; expected the name of a link", code="DG-CONTACT-002"
+            )
         what = f"contact point on link '{self.link}'"
         check_numbers(self, what, ContactError, radius=AT_LEAST_ZERO)
         place = numbers(f"{what} is at ", self.position, (3,), FINITE, ContactError)
@@ -108,14 +113,18 @@ class Capsule:
 
     def __post_init__(self) -> None:
         if not isinstance(self.link, str):
-            raise ContactError(f"capsule on link {shown(self.link)}; expected the name of a link")
+            raise ContactError(
+                f"capsule on link {shown(self.link)}; expected the name of a link", code="DG-CONTACT-003"
+            )
         what = f"capsule on link '{self.link}'"
         check_numbers(self, what, ContactError, radius=ABOVE_ZERO)
         for name in ("begin", "end"):
             place = numbers(f"{what} has {name} ", getattr(self, name), (3,), FINITE, ContactError)
             object.__setattr__(self, name, vector3(place))
         if self.begin == self.end:
-            raise ContactError(f"{what} has equal ends {self.begin}; expected a Point with this radius")
+            raise ContactError(
+                f"{what} has equal ends {self.begin}; expected a Point with this radius", code="DG-CONTACT-004"
+            )
 
     @property
     def balls(self) -> tuple[Point, Point]:
@@ -168,7 +177,7 @@ class Contact(Force):
 
     def __post_init__(self) -> None:
         if self.model not in ("pbfd", "pbd"):
-            raise ContactError(f"contact has model '{self.model}'; expected 'pbfd' or 'pbd'")
+            raise ContactError(f"contact has model '{self.model}'; expected 'pbfd' or 'pbd'", code="DG-CONTACT-005")
         check_items(self, "contact", ContactError, points=Point, planes=Plane)
         pbfd = self.model == "pbfd"
         ranges = {
@@ -214,12 +223,15 @@ class Contact(Force):
         for name in ("alpha", "beta", "gamma"):
             if getattr(self, name) > MAX_EXPONENT:
                 value = shown(getattr(self, name))
-                raise ContactError(f"contact has {name} {value}; expected at most {MAX_EXPONENT}")
+                raise ContactError(
+                    f"contact has {name} {value}; expected at most {MAX_EXPONENT}", code="DG-CONTACT-006"
+                )
         if not (self.alpha % 1.0 == self.gamma % 1.0 == 0.0 and self.sliding % 2.0 == 0.0):
             even = "an even" if self.sliding == self.beta else "an odd"
             raise ContactError(
                 f"contact has alpha {self.alpha:g}, beta {self.beta:g}, gamma {self.gamma:g}; a graph takes whole "
-                f"numbers as alpha and gamma and {even} one as beta"
+                f"numbers as alpha and gamma and {even} one as beta",
+                code="DG-CONTACT-007",
             )
 
     def torque(self, now: ForceContext) -> Array:
@@ -351,7 +363,10 @@ def contact_points(shapes: Sequence[Shape], around: int = 8) -> list[Point]:
     """
     check_count("around", around, MAX_AROUND, 3, ContactError)
     if not isinstance(shapes, Sequence):
-        raise ContactError(f"shapes={shown(shapes)}; expected a sequence of shapes, such as collision_shapes gives")
+        raise ContactError(
+            f"shapes={shown(shapes)}; expected a sequence of shapes, such as collision_shapes gives",
+            code="DG-CONTACT-008",
+        )
     points: list[Point] = []
     for shape in shapes:
         radius, half = shape.size[0], 0.5 * shape.size[-1]
@@ -393,11 +408,13 @@ def check_points(robot: Robot, points: Sequence[Point | Capsule], *, balls: bool
         if point.link not in names:
             raise ContactError(
                 f"contact point on link '{point.link}', which robot '{robot.name}' has not; expected one of "
-                f"{', '.join(names)}{_place_of_frame(robot, point.link)}"
+                f"{', '.join(names)}{_place_of_frame(robot, point.link)}",
+                code="DG-CONTACT-009",
             )
         if point.radius and not balls:
             raise ContactError(
                 f"contact point on link '{point.link}' has radius {point.radius:g}, which this law does not take; "
-                "expected 0, or a CompliantContact or RigidContact"
+                "expected 0, or a CompliantContact or RigidContact",
+                code="DG-CONTACT-010",
             )
     return [names[point.link] for point in points]

@@ -52,7 +52,7 @@ class Drag(Force):
             object.__setattr__(self, name, tuple(own.tolist()))
         check_numbers(self, "drag", DragError, density=ABOVE_ZERO)
         if not abs(math.hypot(*self.direction) - 1.0) < 1e-9:
-            raise DragError(f"drag has direction {shown(self.direction)}; expected a unit vector")
+            raise DragError(f"drag has direction {shown(self.direction)}; expected a unit vector", code="DG-FORCE-002")
 
     def check(self, robot: Robot) -> None:
         """Raise RobotError if the mass distribution of a link is an input, since the drag has its numbers as

@@ -197,11 +197,17 @@ def _torque_of(force: Force, now: ForceContext) -> Array:
     values = np.asarray(torque, dtype=object)
     if isinstance(torque, np.ma.MaskedArray) or values.shape != (now.robot.nv,):
         has = "is masked" if isinstance(torque, np.ma.MaskedArray) else f"has shape {values.shape}"
-        raise ForceError(f"the torque of force {force.name} {has}; expected ({now.robot.nv},), one for each velocity")
+        raise ForceError(
+            f"the torque of force {force.name} {has}; expected ({now.robot.nv},), one for each velocity",
+            code="DG-FORCE-003",
+        )
     for k, value in enumerate(values):
         is_kind = is_number(value) or (hasattr(value, "__mul__") and not isinstance(value, FOREIGN))
         if not is_kind or (is_number(value) and not FINITE.holds(value)):
-            raise ForceError(f"the torque of force {force.name} is {shown(value)} at {k}; expected a finite number")
+            raise ForceError(
+                f"the torque of force {force.name} is {shown(value)} at {k}; expected a finite number",
+                code="DG-FORCE-004",
+            )
     return values
 
 
@@ -217,13 +223,19 @@ def check_forces(forces: object) -> tuple[Force, ...]:
         ArgumentError: The forces are not a sequence, or two are of a class that acts once.
     """
     if isinstance(forces, Force) or not isinstance(forces, Sequence):
-        raise ArgumentError(f"forces={forces!r:.60}; expected a sequence of forces, such as [Servo(100.0)]")
+        raise ArgumentError(
+            f"forces={forces!r:.60}; expected a sequence of forces, such as [Servo(100.0)]", code="DG-FORCE-005"
+        )
     for force in forces:
         if not isinstance(force, Force):
-            raise ArgumentTypeError(f"forces has {force!r:.60}; expected a Force, such as dynagate.forces.Servo")
+            raise ArgumentTypeError(
+                f"forces has {force!r:.60}; expected a Force, such as dynagate.forces.Servo", code="DG-FORCE-006"
+            )
     for force in forces:
         same = [each for each in forces if type(each) is type(force)]
         if force.once and len(same) > 1:
             listed = " and ".join(f"{each!r:.60}" for each in same)
-            raise ArgumentError(f"forces has {len(same)} of {force.name}: {listed}; expected at most one")
+            raise ArgumentError(
+                f"forces has {len(same)} of {force.name}: {listed}; expected at most one", code="DG-FORCE-007"
+            )
     return tuple(forces)

@@ -47,7 +47,8 @@ class Friction(Force):
         if friction_in(robot):
             raise ArgumentError(
                 f"robot '{robot.name}' has friction by with_friction(), and forces has {self!r:.60}; "
-                "expected one of them"
+                "expected one of them",
+                code="DG-FORCE-008",
             )
 
     def torque(self, now: ForceContext) -> Array:

@@ -97,7 +97,9 @@ class GroundBox:
         center = numbers("box has center ", self.center, (3,), FINITE, ContactError)
         turn = numbers("box has rotation ", self.rotation, (3, 3), FINITE, ContactError)
         if np.abs(turn.T @ turn - np.eye(3)).max() > ORTHOGONAL or np.linalg.det(turn) < 0.0:
-            raise ContactError(f"box has rotation {turn.tolist()}; expected a rotation matrix (3, 3)")
+            raise ContactError(
+                f"box has rotation {turn.tolist()}; expected a rotation matrix (3, 3)", code="DG-FORCE-009"
+            )
         object.__setattr__(self, "size", vector3(size))
         object.__setattr__(self, "center", vector3(center))
         object.__setattr__(self, "rotation", tuple(tuple(row) for row in turn.tolist()))
@@ -148,18 +150,21 @@ class HeightField:
         heights = real("heights", self.heights).astype(np.float64)
         if heights.ndim != 2 or min(heights.shape) < 2:
             raise ContactError(
-                f"height field has heights of shape {heights.shape}; expected two rows and two columns or more"
+                f"height field has heights of shape {heights.shape}; expected two rows and two columns or more",
+                code="DG-FORCE-010",
             )
         if heights.size > MOST_HEIGHTS:
             raise ContactError(
                 f"height field has {heights.size} heights; expected at most {MOST_HEIGHTS}: a coarser grid, or several "
-                "boxes"
+                "boxes",
+                code="DG-FORCE-011",
             )
         holes = np.argwhere(~np.isfinite(heights))
         if len(holes):
             row, column = holes[0].tolist()
             raise ContactError(
-                f"height field has a hole: heights[{row}, {column}] is {heights[row, column]}; expected finite heights"
+                f"height field has a hole: heights[{row}, {column}] is {heights[row, column]}; expected finite heights",
+                code="DG-FORCE-012",
             )
         for name, accepted in (("size", ABOVE_ZERO), ("center", FINITE)):
             pair = numbers(f"height field has {name} ", getattr(self, name), (2,), accepted, ContactError)

@@ -85,7 +85,8 @@ def joint_friction(robot: Robot, forces: object, function: FunctionRow | None = 
             if not isinstance(force, Friction):
                 raise ArgumentError(
                     f"{function.name} with the force {force.name}; expected Friction, the only force that functions "
-                    f"have, or dynagate.Rollout(robot, forces=[...])"
+                    f"have, or dynagate.Rollout(robot, forces=[...])",
+                    code="DG-FORCE-013",
                 )
         function.check_friction()
     rubbing = [force for force in own if isinstance(force, Friction)]

@@ -74,7 +74,9 @@ class StepOptions:
         """Raise ArgumentError if an option does not fit the others."""
         if self.method not in EXPLICIT_METHODS:
             near = nearest(self.method, EXPLICIT_METHODS)
-            raise ArgumentError(f"integrator '{self.method}'{near}; expected one of {', '.join(EXPLICIT_METHODS)}")
+            raise ArgumentError(
+                f"integrator '{self.method}'{near}; expected one of {', '.join(EXPLICIT_METHODS)}", code="DG-FORCE-014"
+            )
         check_damping(self.implicit_damping, self.method, self.dt)
 
     @property

@@ -53,7 +53,9 @@ class Servo(Force):
     def __post_init__(self) -> None:
         if self.joints is not None:
             if not isinstance(self.joints, tuple | list) or not all(isinstance(name, str) for name in self.joints):
-                raise ServoError(f"servo has joints {shown(self.joints)}; expected a tuple of names")
+                raise ServoError(
+                    f"servo has joints {shown(self.joints)}; expected a tuple of names", code="DG-FORCE-015"
+                )
             object.__setattr__(self, "joints", tuple(self.joints))
         check_numbers(self, "servo", ServoError, stiffness=AT_LEAST_ZERO, damping=AT_LEAST_ZERO)
         if self.target is not None:
@@ -75,7 +77,8 @@ class Servo(Force):
             if name not in able:
                 raise ServoError(
                     f"servo has joint '{name}', which is no revolute or prismatic joint of robot '{robot.name}'; "
-                    f"expected some of {', '.join(sorted(able)) or 'none'}"
+                    f"expected some of {', '.join(sorted(able)) or 'none'}",
+                    code="DG-FORCE-016",
                 )
         return able if self.joints is None else set(self.joints)
 
@@ -85,7 +88,8 @@ class Servo(Force):
         if self.target is not None and len(self.target) != robot.nv:
             raise ServoError(
                 f"servo has {len(self.target)} numbers as target; expected {robot.nv}, one for each velocity"
-                f"{IGNORED if has_ignored(robot) else ''}"
+                f"{IGNORED if has_ignored(robot) else ''}",
+                code="DG-FORCE-017",
             )
 
     def torque(self, now: ForceContext) -> Array:

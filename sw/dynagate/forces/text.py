@@ -18,7 +18,10 @@ def text_of(force: Force, known: Mapping[str, type[Any]]) -> str:
     """Return a force as text that `force_of` accepts. Raise ForceError if its class is not in `known`."""
     text = repr(force)
     if type(force) not in known.values() or force_of(text, known) != force:
-        raise ForceError(f"force {shown(force)} is none of {', '.join(known)}, the forces that a design can name")
+        raise ForceError(
+            f"force {shown(force)} is none of {', '.join(known)}, the forces that a design can name",
+            code="DG-FORCE-018",
+        )
     return text
 
 
@@ -31,7 +34,11 @@ def force_of(text: str, known: Mapping[str, type[Any]]) -> Force:
     try:
         force = object_of(text, known)
     except (SyntaxError, TypeError, ValueError) as error:
-        raise ForceError(f"force {shown(text)}: {error}; expected a force such as 'Limits(stiffness=100.0)'") from None
+        raise ForceError(
+            f"force {shown(text)}: {error}; expected a force such as 'Limits(stiffness=100.0)'", code="DG-FORCE-019"
+        ) from None
     if not isinstance(force, Force):
-        raise ForceError(f"force {shown(text)} is none; expected a force such as 'Limits(stiffness=100.0)'")
+        raise ForceError(
+            f"force {shown(text)} is none; expected a force such as 'Limits(stiffness=100.0)'", code="DG-FORCE-020"
+        )
     return force

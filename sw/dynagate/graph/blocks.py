@@ -50,7 +50,9 @@ def in_blocks(loop: Loop, constants: Mapping[str, float] | None = None) -> Block
     """
     for name, wrong in (("backwards", loop.backwards), ("every", loop.every > 1)):
         if wrong:
-            raise ArgumentError(f"loop '{loop.name}' with {name}; expected it left out in a program")
+            raise ArgumentError(
+                f"loop '{loop.name}' with {name}; expected it left out in a program", code="DG-GRAPH-001"
+            )
     for each in loop.inner_loops():
         _check_inner(each)
     unique, counts = resolved(loop)
@@ -108,7 +110,8 @@ def _check_inner(loop: Loop) -> None:
         if names:
             raise ArgumentError(
                 f"loop '{loop.name}' {what} '{names[0]}' of every iteration; expected a loop without such values in a "
-                "program's loop"
+                "program's loop",
+                code="DG-GRAPH-002",
             )
 
 

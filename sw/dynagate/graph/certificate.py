@@ -33,14 +33,17 @@ def check_certificate(function: str, algorithm: AlgorithmOptions, robot: Robot) 
     if function not in FUNCTIONS:
         forces = ", which forces of constraints move too" if function.startswith("constrained") else ""
         text = f"of {function}; expected one of {', '.join(FUNCTIONS)}: it bounds the error of qdd{forces}"
-        raise OptionError("certificate", text)
+        raise OptionError("certificate", text, code="DG-PROOF-009")
     if algorithm.outputs is not None and "qdd" not in algorithm.outputs:
-        raise OptionError("certificate", f"without output 'qdd' of {function}; expected qdd among the outputs")
+        raise OptionError(
+            "certificate", f"without output 'qdd' of {function}; expected qdd among the outputs", code="DG-PROOF-010"
+        )
     if robot.variable:
         raise OptionError(
             "certificate",
             f"with variable parameters {', '.join(robot.variable)}; expected one of them: it takes a bound of the mass "
             "matrix, which the parameters change; a robot with other numbers can be certified",
+            code="DG-PROOF-011",
         )
 
 

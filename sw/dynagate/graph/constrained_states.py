@@ -77,7 +77,8 @@ def near(robot: Robot, q: Floats, active: Floats, drawn: Callable[[], Floats], e
         loops = ", ".join(own.text for own in robot.constraints if not own.is_contact)
         raise RobotError(
             f"{loops} of robot '{robot.name}' closes at none of {len(q) * (DRAWS + 1)} configurations within its "
-            "limits; expected frames that the joints bring together"
+            "limits; expected frames that the joints bring together",
+            code="DG-GRAPH-003",
         )
     good = np.flatnonzero(_is_good(robot, result, active))
     source = good if len(good) else np.flatnonzero(_are_closed(robot, result))

@@ -131,7 +131,8 @@ class Derivative:
         for port in graph.inputs:
             if _is_configuration(port) and robot is None:
                 raise ArgumentError(
-                    f"input '{port.name}' of {graph.name} has quaternions; expected robot=, the robot with this input"
+                    f"input '{port.name}' of {graph.name} has quaternions; expected robot=, the robot with this input",
+                    code="DG-GRAPH-004",
                 )
 
     def inputs(self, names: Sequence[str] | None) -> list[Port]:
@@ -146,7 +147,10 @@ class Derivative:
         by_name = {port.name: port for port in ports}
         for name in names or ():
             if name not in by_name:
-                raise ArgumentError(f"{self.graph.name} has no {kind} '{name}'; expected one of {', '.join(by_name)}")
+                raise ArgumentError(
+                    f"{self.graph.name} has no {kind} '{name}'; expected one of {', '.join(by_name)}",
+                    code="DG-GRAPH-005",
+                )
         return [by_name[name] for name in (by_name if names is None else names)]
 
     def is_configuration(self, port: Port) -> bool:
@@ -407,7 +411,8 @@ def _with(recording: Recording, values: Mapping[str, Array], products: Mapping[s
         if name in products:
             raise ArgumentError(
                 f"{recording.name} would have two outputs '{name}': the graph's own and the product; expected outputs= "
-                f"without '{name}', or jacobian(), which names its outputs d<output>_d<input>"
+                f"without '{name}', or jacobian(), which names its outputs d<output>_d<input>",
+                code="DG-GRAPH-006",
             )
     return recording.graph({**values, **products})
 

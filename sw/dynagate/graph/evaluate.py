@@ -139,7 +139,7 @@ def _check_parameter(port: InputRange, flat: npt.NDArray[Any]) -> None:
     at = (sample, *(int(a) for a, b in zip(*places, strict=True) if a == b))
     numbers = flat[sample, start : start + size]
     value = exact_text(numbers[0]) if size == 1 else np.array2string(numbers, precision=6)
-    raise EntryError(f"input '{port.name}' is {value} at {{at}}; expected {expected}", at)
+    raise EntryError(f"input '{port.name}' is {value} at {{at}}; expected {expected}", at, code="DG-GRAPH-007")
 
 
 def _check_each(
@@ -151,4 +151,4 @@ def _check_each(
         sample, entry = (int(k) for k in wrong[0])
         at = (sample, *(int(k) for k in np.unravel_index(entry, port.shape)))
         value = text.format(flat[sample, entry])
-        raise EntryError(f"input '{port.name}' is {value} at {{at}}; expected {expected}", at)
+        raise EntryError(f"input '{port.name}' is {value} at {{at}}; expected {expected}", at, code="DG-GRAPH-008")

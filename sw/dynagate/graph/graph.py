@@ -274,7 +274,7 @@ class Graph(Step):
     def check(self) -> Graph:
         """Return the graph after checking it. Raise GraphError if the graph is not well formed."""
         for fault in self._faults():
-            raise GraphError(f"graph '{self.name}' of '{self.robot}': {fault}")
+            raise GraphError(f"graph '{self.name}' of '{self.robot}': {fault}", code="DG-GRAPH-009")
         return self
 
     def _faults(self) -> Iterator[str]:

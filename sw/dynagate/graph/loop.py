@@ -200,7 +200,8 @@ class Loop(Program):
             counts["the loop"] = self.stop.iterations
         if len(set(counts.values())) > 1:
             raise ArgumentError(
-                f"{self.name}: iterations differ: " + ", ".join(f"{k} has {n}" for k, n in counts.items())
+                f"{self.name}: iterations differ: " + ", ".join(f"{k} has {n}" for k, n in counts.items()),
+                code="DG-GRAPH-010",
             )
         return next(iter(counts.values()))
 
@@ -218,7 +219,9 @@ class Loop(Program):
         own = self.stop.iterations
         count = own if iterations is None else iterations
         if count is None or count < 1 or own not in (None, count):
-            raise ArgumentError(f"{self.name}: iterations={iterations}; expected {own or 'a number of iterations'}")
+            raise ArgumentError(
+                f"{self.name}: iterations={iterations}; expected {own or 'a number of iterations'}", code="DG-GRAPH-011"
+            )
         return count
 
 

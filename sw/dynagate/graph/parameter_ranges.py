@@ -81,17 +81,19 @@ def check_ranges(robot: Robot, ranges: Mapping[str, Any] | None) -> tuple[Range,
         variable = _named(robot, name)
         label = f"range of '{variable.name}' "
         if KINDS[variable.kind].unit is not None:
-            raise RobotError(f"{label}is of a rotation, which varies by {TURNED:g} rad; expected it left out")
+            raise RobotError(
+                f"{label}is of a rotation, which varies by {TURNED:g} rad; expected it left out", code="DG-REGION-001"
+            )
         if not (isinstance(chosen, tuple | list) and len(chosen) == 2):
-            raise RobotError(f"{label}is {shown(chosen)}; expected (low, high)")
+            raise RobotError(f"{label}is {shown(chosen)}; expected (low, high)", code="DG-REGION-002")
         low, high = (_spread(label, end, variable) for end in chosen)
         if (low > high).any():
-            raise RobotError(f"{label}is {shown(chosen)}; expected a low end below the high one")
+            raise RobotError(f"{label}is {shown(chosen)}; expected a low end below the high one", code="DG-REGION-003")
         for end in (low, high):
             is_body = variable.kind in (INERTIAL, INERTIA, PAYLOAD)  # not every corner of their ranges is physical
             kind = "" if is_body else variable.checked_kind(robot)
             if wrong := wrong_entry(kind, end.reshape(1, -1)):
-                raise RobotError(f"{label}is {shown(chosen)}; expected {wrong[3]}")
+                raise RobotError(f"{label}is {shown(chosen)}; expected {wrong[3]}", code="DG-REGION-004")
         result.append((variable.input, tuple(low.tolist()), tuple(high.tolist())))
     return tuple(result)
 
@@ -103,7 +105,8 @@ def _named(robot: Robot, name: str) -> Variable:
     names = [variable.name for variable in robot.variables]
     raise RobotError(
         f"robot '{robot.name}' has no variable parameter {name!r}{nearest(name, names)}; expected one of "
-        f"{', '.join(names) or 'none: robot.with_variable() makes some'}"
+        f"{', '.join(names) or 'none: robot.with_variable() makes some'}",
+        code="DG-REGION-005",
     )
 
 
@@ -114,7 +117,7 @@ def _spread(label: str, value: Any, variable: Variable) -> Floats:
         whole = np.broadcast_to(array, variable.shape).ravel()
     except ValueError:
         raise RobotError(
-            f"{label}has an end of shape {array.shape}; expected {variable.shape}, or one number"
+            f"{label}has an end of shape {array.shape}; expected {variable.shape}, or one number", code="DG-REGION-006"
         ) from None
     return np.asarray(numbers(label, whole, (whole.size,), error=RobotError))
 

@@ -76,12 +76,14 @@ def lower(
     if still is not None and still.certain:
         raise GraphError(
             f"graph '{name}' of '{robot}': {still.text}: a pass has changed the function. "
-            "Please report the robot and the options"
+            "Please report the robot and the options",
+            code="DG-GRAPH-012",
         )
     warn(
         f"graph '{name}' of '{robot}' keeps operations that are equal: with these merged, {differs.text}. The graph is "
         "right, and has more operations than it needs. Please report the robot and the options",
         GraphWarning,
+        code="DG-GRAPH-013",
     )
     return graph
 

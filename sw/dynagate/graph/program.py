@@ -35,7 +35,7 @@ class Program(Step):
 
     def __post_init__(self) -> None:
         for fault in self._faults():
-            raise GraphError(f"loop '{self.name}' of '{self.robot}': {fault}")
+            raise GraphError(f"loop '{self.name}' of '{self.robot}': {fault}", code="DG-GRAPH-014")
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:

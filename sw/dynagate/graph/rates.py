@@ -52,12 +52,18 @@ def jvp(program: Loop, inputs: Sequence[str], robot: Robot | None = None) -> Loo
     known = {port.name for port in program.inputs}
     for name in inputs:
         if name not in known:
-            raise ArgumentError(f"{program.name} has no input '{name}'; expected some of {', '.join(sorted(known))}")
+            raise ArgumentError(
+                f"{program.name} has no input '{name}'; expected some of {', '.join(sorted(known))}",
+                code="DG-GRAPH-015",
+            )
     steps, _ = JVP[program.kind](program, {*inputs}, robot)
     *zeros, last = steps
     if zeros:
         missing = ", ".join(port.name for step in zeros for port in step.inputs)
-        raise ArgumentError(f"{program.name} carries rates to {missing}; expected these among the inputs that change")
+        raise ArgumentError(
+            f"{program.name} carries rates to {missing}; expected these among the inputs that change",
+            code="DG-GRAPH-016",
+        )
     return next(last.loops())
 
 

@@ -224,7 +224,9 @@ class Recording:
             parameter: Kind of a variable parameter; "" for other inputs.
         """
         if name in self.inputs:
-            raise ArgumentError(f"{self.name} has the input '{name}' already; expected another name")
+            raise ArgumentError(
+                f"{self.name} has the input '{name}' already; expected another name", code="DG-GRAPH-017"
+            )
         values = self.inputs[name] = np.empty(shape, dtype=object)
         magnitudes = tuple(np.broadcast_to(np.asarray(sizes, dtype=np.float64), shape).ravel().tolist())
         self._ports[name] = Port(name, shape, (), unit_vectors, parameter, magnitudes, switches)
@@ -305,7 +307,8 @@ class Recording:
         except OverflowError:
             raise ArgumentError(
                 f"{self.name} of robot '{self.robot}' has numbers on its way that are too large for float64; expected "
-                "smaller ones in the robot's file and in options such as dt and friction"
+                "smaller ones in the robot's file and in options such as dt and friction",
+                code="DG-GRAPH-018",
             ) from None
 
 

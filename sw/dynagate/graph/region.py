@@ -80,7 +80,10 @@ class LimitError(RobotError):
         unit = UNITS[limit]
         names = ", ".join(f"'{name}'" for name in joints)
         what, have, give = ("joint", "has", "one") if len(joints) == 1 else ("joints", "have", "them")
-        super().__init__(f"{what} {names} {have} no {limit} limit; give {give} in the URDF or as {limit}= ({unit})")
+        super().__init__(
+            f"{what} {names} {have} no {limit} limit; give {give} in the URDF or as {limit}= ({unit})",
+            code="DG-REGION-007",
+        )
 
 
 @explained
@@ -148,7 +151,9 @@ class Region:
         """
         robot = robot_of(robot)
         if acceleration is not None and effort is not None:
-            raise RobotError("acceleration and effort are both given; expected one: the other follows from it")
+            raise RobotError(
+                "acceleration and effort are both given; expected one: the other follows from it", code="DG-REGION-008"
+            )
         lower, upper = [], []
         for link in robot.links:
             joint = link.joint
@@ -249,7 +254,9 @@ class Region:
             RobotError: No state closes the robot's loops.
         """
         if not (is_whole(count) and 1 <= count <= MAX_STATES):
-            raise ArgumentError(f"{shown(count)} states; expected 1 or more, at most {MAX_STATES}")
+            raise ArgumentError(
+                f"{shown(count)} states; expected 1 or more, at most {MAX_STATES}", code="DG-REGION-009"
+            )
         check_count("seed", seed, math.inf, 0)
         rubs = joint_friction(self.robot, forces)
         own = acting_friction(self.robot, forces)
@@ -399,7 +406,8 @@ class Region:
         if varied and varied != own:
             raise ArgumentError(
                 f"{graph.name} has the variable parameters {', '.join(varied)}, and the region's robot has "
-                f"{', '.join(own) or 'none'}; expected the same: Region.of(robot.with_variable(...))"
+                f"{', '.join(own) or 'none'}; expected the same: Region.of(robot.with_variable(...))",
+                code="DG-REGION-010",
             )
         region = self if varied else self.of_robot(self._constant)
         return region.sample(graph.name, count, seed, kind=kind, external_forces=external_forces, forces=graph.forces)
@@ -441,7 +449,9 @@ class _AtLimits(NamedTuple):
 def _at_limits(robot: Robot, kind: Kind, count: int, seed: int) -> _AtLimits:
     """Return which degrees of freedom of each sample are at a limit, for this kind of states."""
     if kind not in KINDS:
-        raise ArgumentError(f"states of kind '{kind}'{nearest(kind, KINDS)}; expected one of {', '.join(KINDS)}")
+        raise ArgumentError(
+            f"states of kind '{kind}'{nearest(kind, KINDS)}; expected one of {', '.join(KINDS)}", code="DG-REGION-011"
+        )
     positions, speeds = np.zeros((count, robot.nq), dtype=bool), np.zeros((count, robot.nv), dtype=bool)
     if kind == "limits":
         positions[0::3], speeds[0::3], speeds[1::3] = True, True, True
@@ -463,7 +473,8 @@ def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:
         names = ", ".join(f"'{link.joint.name}'" for link in robot.links if _follows(link, joint))
         raise RobotError(
             f"the limits of {names}, which mimic joint '{joint.name}', leave it no range; expected limits that meet, "
-            "or lock= for them"
+            "or lock= for them",
+            code="DG-REGION-012",
         )
     return least, most
 
@@ -508,7 +519,10 @@ def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) 
         unknown = set(values) - {link.joint.name for link in robot.links if link.joint.nv}
         if unknown:
             near = nearest(min(unknown), [link.joint.name for link in robot.links if link.joint.nv])
-            raise RobotError(f"{name} names joint '{min(unknown)}'{near}, which robot '{robot.name}' does not have")
+            raise RobotError(
+                f"{name} names joint '{min(unknown)}'{near}, which robot '{robot.name}' does not have",
+                code="DG-REGION-013",
+            )
         own_limits = list(default)
         for link, _, dofs in robot.slices():
             own_limits[dofs] = [values.get(link.joint.name, x) for x in own_limits[dofs]]
@@ -518,5 +532,5 @@ def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) 
     expected = f"positive numbers: one, or {robot.nv}, one per degree of freedom, or by joint name"
     own = one_or_each(f"{name}=", limits, Accepted(expected, "", SMALLEST_LIMIT, LARGEST_LIMIT), RobotError)
     if isinstance(own, tuple) and len(own) != robot.nv:
-        raise RobotError(f"{name}={shown(values)}; expected {expected}")
+        raise RobotError(f"{name}={shown(values)}; expected {expected}", code="DG-REGION-014")
     return own if isinstance(own, tuple) else (own,) * robot.nv

@@ -61,7 +61,7 @@ class Scan(Step):
 
     def __post_init__(self) -> None:
         for fault in self._faults():
-            raise GraphError(f"scan '{self.name}' of '{self.robot}': {fault}")
+            raise GraphError(f"scan '{self.name}' of '{self.robot}': {fault}", code="DG-GRAPH-019")
 
     @property
     def kind(self) -> str:
@@ -141,7 +141,10 @@ def scans_of(program: Program) -> list[Scan]:
     """Return the steps of a program that has only scans. Raise ArgumentError if it has another step."""
     for step in program.steps:
         if not isinstance(step, Scan):
-            raise ArgumentError(f"loop '{program.name}' has the step '{step.name}', which is no scan; expected scans")
+            raise ArgumentError(
+                f"loop '{program.name}' has the step '{step.name}', which is no scan; expected scans",
+                code="DG-GRAPH-020",
+            )
     return [*program.steps]  # type: ignore[list-item]
 
 

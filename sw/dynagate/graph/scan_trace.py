@@ -47,7 +47,9 @@ def trace_scan(
     """
     row = function(name)
     if name not in SCANS:
-        raise ArgumentError(f"{name} has no algorithm over links; expected one of {', '.join(SCANS)}")
+        raise ArgumentError(
+            f"{name} has no algorithm over links; expected one of {', '.join(SCANS)}", code="DG-GRAPH-021"
+        )
     check_constant(robot, f"form '{SCAN}' of {name}")
     row.inputs_with(external_forces)  # raises if external forces do not apply
     friction = joint_friction(robot, forces, row)

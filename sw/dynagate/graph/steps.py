@@ -107,6 +107,6 @@ def refused(stage: str, expected: str) -> Callable[..., NoReturn]:
 
     def refuse(first: Any, *arguments: Any, **options: Any) -> NoReturn:
         step = next(each for each in (first, *arguments) if isinstance(each, Step))
-        raise ArgumentError(f"{step.kind} '{step.name}' in {stage}; expected {expected}")
+        raise ArgumentError(f"{step.kind} '{step.name}' in {stage}; expected {expected}", code="DG-GRAPH-022")
 
     return refuse

@@ -92,7 +92,9 @@ def trace(
     of_form = {option: value for option, value in chosen.changed().items() if option not in COMMON}
     if isinstance(axes := chosen.frame, str):
         if axes not in FRAMES:
-            raise ArgumentError(f"frame '{axes}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
+            raise ArgumentError(
+                f"frame '{axes}'; expected {', '.join(FRAMES)}, a link index, or a map of them", code="DG-GRAPH-023"
+            )
         if axes in FRAME_SEARCHES:
             of_form["frame"] = _found_frame(robot, axes)
     common = _Common(chosen.external_forces, own)
@@ -122,7 +124,9 @@ def _options(
         return name, of_call(AlgorithmOptions, keywords, frame=axes)
     for option, default in _KEYWORDS.items():
         if not equal(keywords[option], default):
-            raise ArgumentError(f"options and {option}={keywords[option]!r:.60}; expected one of them")
+            raise ArgumentError(
+                f"options and {option}={keywords[option]!r:.60}; expected one of them", code="DG-GRAPH-024"
+            )
     return name, replace(options, frame=axes)
 
 

@@ -57,9 +57,14 @@ def vjp(program: Loop, inputs: Sequence[str], outputs: Sequence[str], robot: Rob
     for what, names, known in (("input", inputs, reads), ("output", outputs, writes)):
         for name in names:
             if name not in known:
-                raise ArgumentError(f"{program.name} has no {what} '{name}'; expected some of {', '.join(known)}")
+                raise ArgumentError(
+                    f"{program.name} has no {what} '{name}'; expected some of {', '.join(known)}", code="DG-REGION-015"
+                )
     if program.stop == Count(None):
-        raise ArgumentError(f"{program.name} has as many iterations as its inputs; expected a number of iterations")
+        raise ArgumentError(
+            f"{program.name} has as many iterations as its inputs; expected a number of iterations",
+            code="DG-REGION-016",
+        )
     now, seeds = resolved(program).loop, {name: weight_of(name) for name in outputs}
     back, weights = _Back(program.robot, robot, _moving(now, set(inputs))), dict(seeds)
     forward, steps = back.scope(now, weights) if _is_scope(now) else back.one(now, weights)
@@ -188,7 +193,9 @@ class _Back:
     def scan(self, scan: Scan, weights: Weights) -> Swept:
         """Return the reverse sweep of a scan."""
         if self.model is None:
-            raise ArgumentError(f"scan '{scan.name}' in a sweep back without robot=; expected that of its links")
+            raise ArgumentError(
+                f"scan '{scan.name}' in a sweep back without robot=; expected that of its links", code="DG-REGION-017"
+            )
         robot = self.model
         seeds = {
             port.name: ScanDirections.of(scan, port, weights.pop(port.name), robot)
@@ -211,7 +218,8 @@ class _Back:
             return loop, []
         if loop.every > 1:
             raise ArgumentError(
-                f"loop '{loop.name}' keeps values every {loop.every} iterations; expected every iteration"
+                f"loop '{loop.name}' keeps values every {loop.every} iterations; expected every iteration",
+                code="DG-REGION-018",
             )
         return _LoopBack(self, loop, seeds, weights).swept()
 

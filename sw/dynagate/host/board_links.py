@@ -99,19 +99,19 @@ class LinkText:
             ArgumentError: There is no such link, or a part of the text is wrong. The message names the part.
         """
         if not isinstance(text, str):
-            raise ArgumentError(f"link={shown(text)}; expected a text such as 'uart:/dev/ttyUSB0'")
+            raise ArgumentError(f"link={shown(text)}; expected a text such as 'uart:/dev/ttyUSB0'", code="DG-LINK-001")
         head, *settings = text.split(",")
         name, _, path = head.partition(":")
         if name in LINKS and LINKS[name].simulated:
             path = path or folder
         if name not in LINKS or not path:
             forms = ", ".join(["'sim'", *(f"'{known}:{row.place}'" for known, row in LINKS.items())])
-            raise ArgumentError(f"link '{text}'; expected one of {forms}")
+            raise ArgumentError(f"link '{text}'; expected one of {forms}", code="DG-LINK-002")
         options = {}
         for setting in settings:
             option, equals, value = setting.partition("=")
             if not equals or not option or not value:
-                raise ArgumentError(f"link '{text}' has '{setting}'; expected OPTION=VALUE")
+                raise ArgumentError(f"link '{text}' has '{setting}'; expected OPTION=VALUE", code="DG-LINK-003")
             options[option] = value
         return cls(text, LINKS[name], path, options)
 
@@ -140,10 +140,14 @@ class LinkText:
         values: dict[str, Any] = {}
         for name, value in self.options.items():
             if name not in defaults:
-                raise ArgumentError(f"link '{self.text}' has option '{name}'; expected one of {', '.join(defaults)}")
+                raise ArgumentError(
+                    f"link '{self.text}' has option '{name}'; expected one of {', '.join(defaults)}", code="DG-LINK-004"
+                )
             kind = type(defaults[name])
             try:
                 values[name] = int(value, 0) if kind is int else kind(value)
             except ValueError:
-                raise ArgumentError(f"link '{self.text}' has {name}={value}; expected a number") from None
+                raise ArgumentError(
+                    f"link '{self.text}' has {name}={value}; expected a number", code="DG-LINK-005"
+                ) from None
         return values

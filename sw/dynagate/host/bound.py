@@ -62,7 +62,9 @@ class BoundCall:
         if self._owner._closed:
             self._owner.check_open()
         if self._owner.device is not self._device:
-            raise DeviceError(f"{self._owner!r} has loaded another program since bind(); bind the call again")
+            raise DeviceError(
+                f"{self._owner!r} has loaded another program since bind(); bind the call again", code="DG-DEVICE-001"
+            )
         self._call()
         return self.results
 
@@ -96,7 +98,8 @@ def repeated(owner: Any, args: Sequence[Any], options: Mapping[str, Any], arrays
     for name, value in {**dict(zip(arrays, args, strict=False)), **options}.items():
         if name in arrays and not isinstance(value, np.ndarray):
             raise ArgumentTypeError(
-                f"input '{name}' is a {type(value).__name__}, which cannot be read in place; expected a numpy array"
+                f"input '{name}' is a {type(value).__name__}, which cannot be read in place; expected a numpy array",
+                code="DG-DEVICE-002",
             )
     results = owner(*args, **options)
     names = [each.name for each in fields(results)] if is_dataclass(results) else type(results).__slots__

@@ -143,7 +143,9 @@ def check_robot(robot: object) -> None:
     """
     if names_design(robot):
         text = f"{robot!r:.60}" if isinstance(robot, str | PathLike) else f"a {type(robot).__name__}"
-        raise ArgumentTypeError(f"{text} is a design, which is compiled already; write dynagate.open(design)")
+        raise ArgumentTypeError(
+            f"{text} is a design, which is compiled already; write dynagate.open(design)", code="DG-DEVICE-003"
+        )
 
 
 def device_of(device: object, kinds: Sequence[Kind], options: Mapping[str, Any], caller: str = "") -> ChosenDevice:
@@ -164,16 +166,17 @@ def device_of(device: object, kinds: Sequence[Kind], options: Mapping[str, Any],
     """
     known = devices_of(*kinds)
     if not isinstance(device, str | DeviceOptions):
-        raise ArgumentTypeError(f"device={device!r:.60}; expected one of {', '.join(known)}")
+        raise ArgumentTypeError(f"device={device!r:.60}; expected one of {', '.join(known)}", code="DG-DEVICE-004")
     name = name_of(device)
     if name in (Sim.name, BoardExecutor.name) or spelled(name) in HARDWARE:
         link = "link='sim'" if name == Sim.name else "link=..."
         function = "function" if FUNCTION in kinds else f"'{ROLLOUT}'"
         raise ArgumentError(
             f"device '{name}' runs designs; write dynagate.open(dynagate.build(robot, {function}), {link}), or choose "
-            f"one of {', '.join(known)}"
+            f"one of {', '.join(known)}",
+            code="DG-DEVICE-005",
         )
     if name not in known:
         of_caller = f" of {caller}" if caller else nearest(name, known)
-        raise ArgumentError(f"device '{name}'{of_caller}; expected one of {', '.join(known)}")
+        raise ArgumentError(f"device '{name}'{of_caller}; expected one of {', '.join(known)}", code="DG-DEVICE-006")
     return chosen_device(next(kind for kind in kinds if (kind, name) in OPENERS), device, options)

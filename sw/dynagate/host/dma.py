@@ -97,14 +97,17 @@ class DmaLink(DeviceLink):
     @staticmethod
     def _check_design(design: DesignRecord, timeout: float) -> None:
         if design.axi is None:
-            raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
+            raise DesignError(
+                f"{design.title} has no AXI shell; expected a build with axi=Axi(...)", code="DG-LINK-006"
+            )
         if design.axi.last != PER_BATCH:
             raise DesignError(
                 f"{design.title} has TLAST per {design.axi.last}, which DMA does not set; expected a build with "
-                "axi=Axi(..., last='batch'), or --tlast batch"
+                "axi=Axi(..., last='batch'), or --tlast batch",
+                code="DG-LINK-007",
             )
         if not timeout > 0:
-            raise ArgumentError(f"timeout {timeout}; expected seconds above 0")
+            raise ArgumentError(f"timeout {timeout}; expected seconds above 0", code="DG-LINK-008")
 
     @abstractmethod
     def _send(self, data: memoryview) -> int:
@@ -143,10 +146,13 @@ class DmaLink(DeviceLink):
         count, beats, lanes = samples.shape
         if (beats, lanes) != (self.axi.beats.input, self.axi.lanes):
             raise DeviceError(
-                f"samples are {samples.shape}; {self.text} expects (samples, {self.axi.beats.input}, {self.axi.lanes})"
+                f"samples are {samples.shape}; {self.text} expects (samples, {self.axi.beats.input}, {self.axi.lanes})",
+                code="DG-LINK-009",
             )
         if len(self._under_way) >= self.depth:
-            raise DeviceError(f"{self.text} has {self.depth} batches under way; expected their results to be read")
+            raise DeviceError(
+                f"{self.text} has {self.depth} batches under way; expected their results to be read", code="DG-LINK-010"
+            )
         if not count:
             return
         if not self._at_rest:
@@ -178,7 +184,9 @@ class DmaLink(DeviceLink):
             count = self._send(data[sent:])
             sent, since = sent + count, self._tried(count, since)
             if sent % self._in_bytes:
-                raise DeviceError(f"{self.text} took {sent} of {len(data)} bytes, which cuts a sample short")
+                raise DeviceError(
+                    f"{self.text} took {sent} of {len(data)} bytes, which cuts a sample short", code="DG-LINK-011"
+                )
 
     def _take(self, epoch: int, count: int, beats: int) -> None:
         space = self._space
@@ -208,7 +216,7 @@ class DmaLink(DeviceLink):
         if count:
             return now
         if now - since > self.timeout:
-            raise TimedOut(f"no byte moved for {self.timeout:g} s")
+            raise TimedOut(f"no byte moved for {self.timeout:g} s", code="DG-LINK-012")
         time.sleep(RETRY_S)
         return since
 
@@ -225,7 +233,7 @@ class DmaLink(DeviceLink):
         self._check()
         with self._changed:
             if not self._under_way:
-                raise SilenceError("nothing is under way")
+                raise SilenceError("nothing is under way", code="DG-LINK-013")
             if not self._received and self._fault is None:
                 self._changed.wait(SLICE_S)
             self._check()
@@ -233,7 +241,10 @@ class DmaLink(DeviceLink):
                 self._complain()
                 return 0
             if (shape := self._received[0][1].shape)[1:] != results.shape[1:]:
-                raise DeviceError(f"results are {results.shape}; {self.text} expects (results, {shape[1]}, {shape[2]})")
+                raise DeviceError(
+                    f"results are {results.shape}; {self.text} expects (results, {shape[1]}, {shape[2]})",
+                    code="DG-LINK-014",
+                )
             buffer, rows = self._received.popleft()
             count = min(len(rows), len(results))
             results[:count] = rows[:count]
@@ -250,12 +261,12 @@ class DmaLink(DeviceLink):
     def _complain(self) -> None:
         """Raises what went wrong, where something did."""
         if isinstance(self._fault, TimedOut):
-            raise SilenceError(f"{self.text}: {self._fault}")
+            raise SilenceError(f"{self.text}: {self._fault}", code="DG-LINK-015")
         if self._fault is not None:
             raise self._fault
         if time.monotonic() - self._moved > self.timeout:
             if not self._moves():
-                raise SilenceError(f"{self.text} moved no packet for {self.timeout:g} s")
+                raise SilenceError(f"{self.text} moved no packet for {self.timeout:g} s", code="DG-LINK-016")
             self._moved = time.monotonic()
 
     def reset(self) -> None:
@@ -298,7 +309,10 @@ class DmaLink(DeviceLink):
             wait([*jobs, *marked], SLICE_S)
             if time.monotonic() > deadline:
                 self._jobs = jobs
-                raise DeviceError(f"{self.text} did not come to rest in {2 * self.timeout:g} s: load its design again")
+                raise DeviceError(
+                    f"{self.text} did not come to rest in {2 * self.timeout:g} s: load its design again",
+                    code="DG-LINK-017",
+                )
 
     def _send_marked(self, tag: int, count: int = 1) -> None:
         sample = np.zeros((count, self.axi.beats.input, self.axi.lanes), np.uint32)
@@ -316,7 +330,10 @@ class DmaLink(DeviceLink):
             if self._receiver.submit(self._finds, words, tag).result():
                 self._free.append(results)
                 return
-        raise DeviceError(f"{self.text} gave no result for a marked sample in {2 * self.timeout:g} s after a reset")
+        raise DeviceError(
+            f"{self.text} gave no result for a marked sample in {2 * self.timeout:g} s after a reset",
+            code="DG-LINK-018",
+        )
 
     def _finds(self, words: Words, tag: int) -> bool:
         """Receive until the result of a marked sample comes, which is one packet, and return whether it came. Each
@@ -340,15 +357,22 @@ class DmaLink(DeviceLink):
         self._check_register(address)
         value = self._register(address, None)
         if value == GONE and self._register(REGISTERS["identity"].address, None) == GONE:
-            raise DeviceError(f"{self.text} does not answer (all bits read as 1): it was unplugged or lost its design")
+            raise DeviceError(
+                f"{self.text} does not answer (all bits read as 1): it was unplugged or lost its design",
+                code="DG-LINK-019",
+            )
         return value
 
     def write_register(self, address: int, value: int) -> None:
         self._check_register(address)
         if self._addresses[address] != WRITE:
-            raise RegisterError(f"writing address 0x{address:02X} of {self.text}, which is read-only")
+            raise RegisterError(
+                f"writing address 0x{address:02X} of {self.text}, which is read-only", code="DG-LINK-020"
+            )
         if not 0 <= value < 1 << BITS:
-            raise RegisterError(f"writing address 0x{address:02X} of {self.text}: {value}; expected {BITS} bits")
+            raise RegisterError(
+                f"writing address 0x{address:02X} of {self.text}: {value}; expected {BITS} bits", code="DG-LINK-021"
+            )
         self._register(address, value)
 
     def _check_register(self, address: int) -> None:
@@ -356,12 +380,13 @@ class DmaLink(DeviceLink):
         if address not in self._addresses:
             raise RegisterError(
                 f"no register at address 0x{address:02X} of {self.text}; expected one of 0x00 to "
-                f"0x{max(self._addresses):02X}, each at a multiple of 4"
+                f"0x{max(self._addresses):02X}, each at a multiple of 4",
+                code="DG-LINK-022",
             )
 
     def _check(self) -> None:
         if self.closed:
-            raise DeviceError(f"{self.text} is closed; open it again")
+            raise DeviceError(f"{self.text} is closed; open it again", code="DG-LINK-023")
 
     def close(self) -> None:
         if self.closed:

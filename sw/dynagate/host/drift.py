@@ -163,7 +163,8 @@ def sweep_motions(
     if solves(options):
         raise ArgumentError(
             f"integrator '{options.integrator}' of a sweep; expected an explicit one: `dynagate run ROBOT "
-            "--function rollout --units 4` reports the drift of integrators that solve equations"
+            "--function rollout --units 4` reports the drift of integrators that solve equations",
+            code="DG-ROLLOUT-001",
         )
     subject = (region, steps, count, sorted(options.as_dict().items()))
     measured = partial(_measured, region, steps, count, options)
@@ -265,6 +266,7 @@ def shortest_word(
     if high > LARGEST_WORD:
         raise ArgumentError(
             f"words of {LARGEST_WORD} bits drift by {tried[LARGEST_WORD].end(quantile):.1e} in {steps} steps; expected "
-            f"a larger error than {error:g}, or fewer steps"
+            f"a larger error than {error:g}, or fewer steps",
+            code="DG-ROLLOUT-002",
         )
     return [*(tried[word] for word in tried if word != high), tried[high]]

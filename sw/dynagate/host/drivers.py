@@ -268,7 +268,9 @@ class ShellSession(Session):
     def __init__(self, design: DesignRecord, link: DeviceLink, *, shows_progress: bool = False) -> None:
         with closed_on_failure(link):
             if design.axi is None:
-                raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
+                raise DesignError(
+                    f"{design.title} has no AXI shell; expected a build with axi=Axi(...)", code="DG-LINK-024"
+                )
             super().__init__(design, link, design.axi.registers, shows_progress=shows_progress)
             self.recover()
             self.counters = self.read_counters()
@@ -395,7 +397,8 @@ class ShellDriver(Driver):
             self._refuse(samples, np.array([self.counters.first_bad_input]))
             raise DeviceError(
                 f"{self.link.text} says that an input of sample {self.counters.first_bad_input} does not fit; all "
-                "inputs do"
+                "inputs do",
+                code="DG-LINK-025",
             )
         return values, empty
 
@@ -429,7 +432,8 @@ class ShellDriver(Driver):
             if (other := (rows != rows[0]).any(axis=1)).any():
                 raise ArgumentError(
                     f"input '{port.name}' is not the same in samples 0 and {int(np.argmax(other))}; registers hold it: "
-                    "expected one set of numbers for a batch"
+                    "expected one set of numbers for a batch",
+                    code="DG-LINK-026",
                 )
             for k, index in enumerate(port.fields):
                 field = self.design.input.fields[index]
@@ -541,7 +545,8 @@ class ShellDriver(Driver):
         ):
             raise DeviceError(
                 f"{self.link.text} counted {counted} for a batch of {batch} in which {int(empty.sum())} results are "
-                f"NaN, the first of them {seen[-1]}{holes_text(counted)}"
+                f"NaN, the first of them {seen[-1]}{holes_text(counted)}",
+                code="DG-LINK-027",
             )
 
     def _refuse(self, samples: Words, suspects: npt.NDArray[np.int64]) -> None:

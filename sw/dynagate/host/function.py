@@ -134,10 +134,13 @@ class Function(Opened):
             for name in names:
                 if name not in known:
                     raise ArgumentError(
-                        f"{self.device.function} has no output '{name}'; expected some of {', '.join(known)}"
+                        f"{self.device.function} has no output '{name}'; expected some of {', '.join(known)}",
+                        code="DG-DEVICE-034",
                     )
             if not names:
-                raise ArgumentError(f"{self.device.function} without outputs; expected some of {', '.join(known)}")
+                raise ArgumentError(
+                    f"{self.device.function} without outputs; expected some of {', '.join(known)}", code="DG-DEVICE-035"
+                )
             key = tuple(name for name in known if name in names)
             if key not in self._chosen:
                 chosen = type(self)(self.device.choosing(key), overflow=RAISE if self._raises else MASK)
@@ -214,11 +217,15 @@ class Function(Opened):
         if len(arrays) > len(names):
             order = ", ".join(names)
             raise ArgumentTypeError(
-                f"{self.function} got {len(arrays)} arrays; expected at most {len(names)}, in this order: {order}"
+                f"{self.function} got {len(arrays)} arrays; expected at most {len(names)}, in this order: {order}",
+                code="DG-DEVICE-036",
             )
         for name in names[: len(arrays)]:
             if name in named:
-                raise ArgumentError(f"{self.function} got input '{name}' twice, in order and by name; expected it once")
+                raise ArgumentError(
+                    f"{self.function} got input '{name}' twice, in order and by name; expected it once",
+                    code="DG-DEVICE-037",
+                )
         return {**dict(zip(names, arrays, strict=False)), **named}
 
     def _single_call(self, inputs: Mapping[str, Any]) -> Results | None:
@@ -276,7 +283,8 @@ class Function(Opened):
                 if not isinstance(value, np.ndarray):
                     raise ArgumentTypeError(
                         f"input '{name}' is a {type(value).__name__}, which cannot be read in place; expected a numpy "
-                        f"array, such as numpy.array({name}, dtype=float), or one of new_inputs"
+                        f"array, such as numpy.array({name}, dtype=float), or one of new_inputs",
+                        code="DG-DEVICE-038",
                     )
             _, leading = checked(self.device.function, self.device.inputs, inputs, in_place=True)
             own = {port.name: _in_place(port.name, inputs[port.name], leading) for port in self.device.inputs}
@@ -360,7 +368,8 @@ class Function(Opened):
             first = np.unravel_index(int(np.argmax(overflow)), leading) if leading else ()
             raise OverflowedError(
                 f"{int(overflow.sum())} of {overflow.size} samples overflowed, the first at "
-                f"{tuple(int(k) for k in first)}; expected states inside the formats' region, or overflow='{MASK}'"
+                f"{tuple(int(k) for k in first)}; expected states inside the formats' region, or overflow='{MASK}'",
+                code="DG-DEVICE-039",
             )
         if not self._has_warned:
             self._has_warned = True
@@ -377,6 +386,7 @@ class Function(Opened):
             f"region=dynagate.Region.of(robot, acceleration=...) with larger limits in {self._made_by}, or "
             "overflow='raise' for an error (`results.overflow` has the flags)",
             OverflowWarning,
+            code="DG-DEVICE-040",
         )
 
     def submit(self, /, *arrays: Any, **named: Any) -> Pending:
@@ -426,9 +436,13 @@ class Function(Opened):
         self.check_open()
         if self.device.functions:
             calls = ", ".join(f"accelerator.{name}(...)" for name in self.device.functions)
-            raise ArgumentError(f"the accelerator computes several functions; expected a call of one: {calls}")
+            raise ArgumentError(
+                f"the accelerator computes several functions; expected a call of one: {calls}", code="DG-DEVICE-041"
+            )
         if out is not None and not isinstance(out, Results):
-            raise ArgumentTypeError(f"out is a {type(out).__name__}; expected results of an earlier call")
+            raise ArgumentTypeError(
+                f"out is a {type(out).__name__}; expected results of an earlier call", code="DG-DEVICE-042"
+            )
 
     def _launch(self, out: Results | None, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[], None]]:
         check_names(self.device.function, self.device.inputs, inputs)
@@ -450,16 +464,21 @@ class Function(Opened):
             array, shape = out.get(port.name), (*leading, *port.shape)
             if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != self.device.dtype:
                 kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "nothing"
-                raise ArgumentError(f"out.{port.name} is {kind}; expected {self.device.dtype} {shape}")
+                raise ArgumentError(
+                    f"out.{port.name} is {kind}; expected {self.device.dtype} {shape}", code="DG-DEVICE-043"
+                )
             view = merged_axes(array, len(leading))
             if not _is_view(view, array) or not self.device.fits(view) or not view.flags.writeable:
                 raise ArgumentError(
-                    f"out.{port.name} cannot be written in one piece; expected results of an earlier call"
+                    f"out.{port.name} cannot be written in one piece; expected results of an earlier call",
+                    code="DG-DEVICE-044",
                 )
             arrays[port.name] = view
         for (a, one), (b, other) in itertools.combinations(arrays.items(), 2):
             if np.may_share_memory(one, other) and np.shares_memory(one, other):
-                raise ArgumentError(f"out.{a} and out.{b} share memory; expected an array for each")
+                raise ArgumentError(
+                    f"out.{a} and out.{b} share memory; expected an array for each", code="DG-DEVICE-045"
+                )
         return arrays
 
     def new_inputs(self, batch: int | tuple[int, ...]) -> Arrays:
@@ -476,13 +495,17 @@ class Function(Opened):
         """
         leading = tuple(batch) if isinstance(batch, Sequence) and not isinstance(batch, str) else (batch,)
         if not all(is_whole(count) and 0 <= count <= MAX_BATCH for count in leading):
-            raise ArgumentError(f"batch={shown(batch)}; expected a whole number of 0 or more, or several")
+            raise ArgumentError(
+                f"batch={shown(batch)}; expected a whole number of 0 or more, or several", code="DG-DEVICE-046"
+            )
         if math.prod(leading) > MAX_BATCH:
-            raise ArgumentError(f"batch={shown(batch)}; expected at most {MAX_BATCH:g} samples")
+            raise ArgumentError(f"batch={shown(batch)}; expected at most {MAX_BATCH:g} samples", code="DG-DEVICE-047")
         try:
             arrays = self.device.new_inputs(math.prod(leading))
         except MemoryError as error:
-            raise ArgumentError(f"batch={shown(batch)} does not fit into memory ({error}); expected fewer") from None
+            raise ArgumentError(
+                f"batch={shown(batch)} does not fit into memory ({error}); expected fewer", code="DG-DEVICE-048"
+            ) from None
         return {name: array.reshape((*leading, *array.shape[1:])) for name, array in arrays.items()}
 
     def unpack(self, results: Results) -> Results:
@@ -501,7 +524,9 @@ class Function(Opened):
         """
         packing = self.device.packing
         if packing is None:
-            raise ArgumentError(f"{self!r} does not pack its results; expected one with pack=True")
+            raise ArgumentError(
+                f"{self!r} does not pack its results; expected one with pack=True", code="DG-DEVICE-049"
+            )
         full = {
             name: (unpacked_there if on_gpu(value) else unpacked)(value, packing[name])
             for name, value in results.items()
@@ -554,7 +579,7 @@ def check_overflow(overflow: str) -> None:
         ArgumentError: There is no such choice.
     """
     if overflow not in (MASK, RAISE):
-        raise ArgumentError(f"overflow '{overflow}'; expected '{MASK}' or '{RAISE}'")
+        raise ArgumentError(f"overflow '{overflow}'; expected '{MASK}' or '{RAISE}'", code="DG-DEVICE-050")
 
 
 def _is_view(view: npt.NDArray[Any], array: npt.NDArray[Any]) -> bool:
@@ -567,7 +592,8 @@ def _in_place(name: str, array: npt.NDArray[Any], leading: Leading) -> npt.NDArr
     if not _is_view(view, array):
         raise ArgumentError(
             f"input '{name}' has gaps between its leading axes {leading} and cannot be read in place; expected an "
-            f"array without gaps, such as numpy.ascontiguousarray({name})"
+            f"array without gaps, such as numpy.ascontiguousarray({name})",
+            code="DG-DEVICE-051",
         )
     return view
 

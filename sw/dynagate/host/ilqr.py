@@ -200,6 +200,7 @@ class Ilqr(Solver):
                 f"all problems of {self.robot.name} fail in fixed point: results of '{where}' left their formats; "
                 "expected on_integers with a longer word, or a smaller weight of the last state",
                 RobotWarning,
+                code="DG-SOLVER-033",
             )
         return solution
 
@@ -253,7 +254,7 @@ class Ilqr(Solver):
         """
         self.check_open()
         if not is_whole(word) or not SHORTEST <= word <= LONGEST:
-            raise ArgumentError(f"word={word!r}; expected {SHORTEST} to {LONGEST} bits")
+            raise ArgumentError(f"word={word!r}; expected {SHORTEST} to {LONGEST} bits", code="DG-SOLVER-034")
         self.options.states.check_integers()
         policy = Policy(int(word), guard_bits, arithmetic=Arithmetic(overflow=SATURATE))
         problems, _ = self._problems(q0, qd0, tau, None, inputs)
@@ -263,9 +264,12 @@ class Ilqr(Solver):
                 "ranges of fixed point come from one problem; others leave them, which takes all iterations of a call: "
                 "expected eight problems or more, such as those of the calls to come",
                 RobotWarning,
+                code="DG-SOLVER-035",
             )
         if not all(np.isfinite(x).all() for x in arrays.values()):
-            raise ArgumentError("a problem is not finite; expected problems from which ranges can be found")
+            raise ArgumentError(
+                "a problem is not finite; expected problems from which ranges can be found", code="DG-SOLVER-036"
+            )
         whole = {name: np.repeat(x, batch if len(x) == 1 else 1, axis=0) for name, x in arrays.items()}
         problems.run()
         solved = problems.outputs["good"] > 0.0
@@ -358,10 +362,12 @@ class Ilqr(Solver):
         problems = self.begun(q0, qd0)
         cold = np.zeros(problems.leading, dtype=bool)
         if warm is not None and tau is not None:
-            raise ArgumentError("tau and warm; expected one guess")
+            raise ArgumentError("tau and warm; expected one guess", code="DG-SOLVER-037")
         if warm is not None:
             if not isinstance(warm, Solution):
-                raise ArgumentTypeError(f"warm is a {type(warm).__name__}; expected the solution of an earlier call")
+                raise ArgumentTypeError(
+                    f"warm is a {type(warm).__name__}; expected the solution of an earlier call", code="DG-SOLVER-038"
+                )
             guess, cold = self._warmed(problems, warm)
             values: dict[str, tuple[str, Any]] = {name: (f"warm's {name}", x) for name, x in guess.items()}
         else:
@@ -469,4 +475,4 @@ def _check(tolerance: object, regularization: Any) -> None:
     expected = "the smallest and the largest, more than 0"
     low, high = numbers("regularization=", regularization, (2,), replace(ABOVE_ZERO, one=expected, several=""))
     if not low < high:
-        raise ArgumentError(f"regularization={regularization!r}; expected {expected}")
+        raise ArgumentError(f"regularization={regularization!r}; expected {expected}", code="DG-SOLVER-039")

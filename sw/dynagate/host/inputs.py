@@ -133,7 +133,11 @@ def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
         if not finite.all():
             at = first_index(~finite)
             expected = f"numbers that {dtype} holds" if np.isfinite(array[at]) else "finite numbers"
-            raise EntryError(f"input '{name}' is {array[at]} at {{at}}; expected {expected}{origin(array[at])}", at)
+            raise EntryError(
+                f"input '{name}' is {array[at]} at {{at}}; expected {expected}{origin(array[at])}",
+                at,
+                code="DG-DEVICE-052",
+            )
 
 
 def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.dtype[Any]) -> None:
@@ -159,6 +163,7 @@ def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.
                 f"input '{name}' is {array[at]:g} at {{at}}; expected angles below {limit:.0f} rad for {dtype}: "
                 "subtract multiples of 2π",
                 at,
+                code="DG-DEVICE-053",
             )
 
 
@@ -187,6 +192,7 @@ def check_range(
             f"input '{port.name}' is {exact_text(column[sample])} at {{at}}; the formats were chosen for "
             f"{exact_text(low)} to {exact_text(high)}",
             (sample, *(int(index) for index in np.unravel_index(k, port.shape))),
+            code="DG-DEVICE-054",
         )
 
 
@@ -229,7 +235,8 @@ def check_fits(name: str, column: npt.NDArray[np.float64], fmt: Format, samples:
     if bad.any():
         k, (low, high) = int(np.argmax(bad)), fmt.limits
         raise ArgumentError(
-            f"input '{name}' is {column[k]:g} in sample {samples[k]}; its format holds {low:g} to {high:g}"
+            f"input '{name}' is {column[k]:g} in sample {samples[k]}; its format holds {low:g} to {high:g}",
+            code="DG-DEVICE-055",
         )
 
 
@@ -278,7 +285,9 @@ def check_results(outputs: Arrays, dtype: np.dtype[Any]) -> None:
         finite = np.isfinite(array)
         if not finite.all():
             at = first_index(~finite)
-            raise EntryError(f"output '{name}' is {array[at]} at {{at}}: {TOO_LARGE.format(dtype)}", at)
+            raise EntryError(
+                f"output '{name}' is {array[at]} at {{at}}: {TOO_LARGE.format(dtype)}", at, code="DG-DEVICE-056"
+            )
 
 
 def all_moderate(arrays: Arrays, dtype: np.dtype[Any]) -> bool:

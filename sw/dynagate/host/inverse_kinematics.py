@@ -230,14 +230,18 @@ class InverseKinematics(LoopSolver):
         self.check_open()
         check_count("word", word, LONGEST, SHORTEST)
         if self.options.posture is not None:
-            raise ArgumentError("posture of a solver in fixed point; expected inverse_kinematics(...) without posture")
+            raise ArgumentError(
+                "posture of a solver in fixed point; expected inverse_kinematics(...) without posture",
+                code="DG-SOLVER-040",
+            )
         policy = Policy(int(word), guard_bits, arithmetic=Arithmetic(overflow=SATURATE))
         problems, _ = self._problems(q0, None, targets)
         solved = self._solved(problems, problems["q0"])["converged"]
         if not len(solved) or solved.mean() < ENOUGH:
             raise ArgumentError(
                 f"{int((~solved).sum())} of {len(solved)} problems do not converge from their start in float64; "
-                f"expected {ENOUGH:.0%} that do, from which ranges can be found: starts nearer to the solutions"
+                f"expected {ENOUGH:.0%} that do, from which ranges can be found: starts nearer to the solutions",
+                code="DG-SOLVER-041",
             )
         inputs = self._loop_inputs({name: x[solved] for name, x in problems.items()}, problems["q0"][solved])
         count = int(solved.sum())
@@ -341,13 +345,15 @@ class InverseKinematics(LoopSolver):
         nq = self.robot.nq
         if posture is not None and self.options.posture is None:
             raise ArgumentError(
-                "posture of a solver without weights of it; expected inverse_kinematics(..., posture=1)"
+                "posture of a solver without weights of it; expected inverse_kinematics(..., posture=1)",
+                code="DG-SOLVER-042",
             )
         for name in targets:
             if name not in self.inputs:
                 raise ArgumentError(
                     f"{self.function} has no target '{name}'{nearest(name, self.inputs)}; expected "
-                    f"{', '.join(self.inputs)}"
+                    f"{', '.join(self.inputs)}",
+                    code="DG-SOLVER-043",
                 )
         start = self.middle if q0 is None else q0
         values: dict[str, tuple[Any, tuple[int, ...]]] = {
@@ -357,7 +363,9 @@ class InverseKinematics(LoopSolver):
         for target in self.options.targets:
             if target.input not in targets:
                 shape = ", ".join(map(str, target.shape))
-                raise ArgumentError(f"target '{target.input}' is missing; expected shape (..., {shape})")
+                raise ArgumentError(
+                    f"target '{target.input}' is missing; expected shape (..., {shape})", code="DG-SOLVER-044"
+                )
             values[target.input] = targets[target.input], target.shape
         if self.options.posture is None:
             del values["posture"]
@@ -367,7 +375,9 @@ class InverseKinematics(LoopSolver):
         for name, array in flat.items():
             if not np.isfinite(array).all():
                 at = np.argwhere(~np.isfinite(array))[0].tolist()
-                raise ArgumentError(f"{name} is {array[tuple(at)]} in problem {at[0]}; expected finite numbers")
+                raise ArgumentError(
+                    f"{name} is {array[tuple(at)]} in problem {at[0]}; expected finite numbers", code="DG-SOLVER-045"
+                )
         for target in self.options.targets:
             target.check(flat[target.input])
         for name in flat.keys() & {"q0", "posture"}:
@@ -490,21 +500,27 @@ def _targets(frames: Sequence[str | Target], center_of_mass: float) -> tuple[Tar
     input.
     """
     if isinstance(frames, str | Target) or not is_collection(frames):
-        raise ArgumentTypeError(f"frames={shown(frames)}; expected a list of frames' names and targets")
+        raise ArgumentTypeError(
+            f"frames={shown(frames)}; expected a list of frames' names and targets", code="DG-SOLVER-046"
+        )
     targets: list[Target] = []
     for each in frames:
         if not isinstance(each, str | Target):
-            raise ArgumentTypeError(f"frames has {shown(each)}; expected the name of a frame, or a target")
+            raise ArgumentTypeError(
+                f"frames has {shown(each)}; expected the name of a frame, or a target", code="DG-SOLVER-047"
+            )
         targets.append(FramePose(each) if isinstance(each, str) else each)
     if not is_number(center_of_mass) or center_of_mass != 0.0:
         targets.append(CenterOfMass(center_of_mass))
     if not targets:
-        raise ArgumentError("no target; expected frames, such as ['tool0'], or center_of_mass=1")
+        raise ArgumentError("no target; expected frames, such as ['tool0'], or center_of_mass=1", code="DG-SOLVER-048")
     taken: set[str] = set()
     for target in targets:
         names = {*target.parts, target.input}
         for name in sorted(names & taken):
-            raise ArgumentError(f"two targets take '{name}'; expected one target for each place of a frame")
+            raise ArgumentError(
+                f"two targets take '{name}'; expected one target for each place of a frame", code="DG-SOLVER-049"
+            )
         taken |= names
     return tuple(targets)
 

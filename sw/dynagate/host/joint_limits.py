@@ -46,10 +46,16 @@ def joint_bounds_of(robot: Robot, bounds: Any) -> JointBounds | None:
         high = _of_state(bounds, n, np.inf)
         low = -high
     if not ((low < high) & (low < np.inf) & (high > -np.inf)).all():
-        raise ArgumentError(f"joint_bounds of {low.tolist()} to {high.tolist()}; expected lowest and highest ones")
+        raise ArgumentError(
+            f"joint_bounds of {low.tolist()} to {high.tolist()}; expected lowest and highest ones",
+            code="DG-ROLLOUT-003",
+        )
     for joint, _, v in robot.moving():
         if not joint.kind.single and np.isfinite([low[v], high[v]]).any():
-            raise ArgumentError(f"joint_bounds of '{joint.name}', whose position is no number; expected infinity there")
+            raise ArgumentError(
+                f"joint_bounds of '{joint.name}', whose position is no number; expected infinity there",
+                code="DG-ROLLOUT-004",
+            )
     joints = JointBounds.of(robot, low, high)
     return joints if len(joints.places) else None
 

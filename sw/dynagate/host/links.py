@@ -87,7 +87,8 @@ class DeviceLink(ABC):
         if results not in (None, len(samples)):
             raise DeviceError(
                 f"{self.text} moves a result for each sample; expected every=1 instead of {results} results for "
-                f"{len(samples)} steps"
+                f"{len(samples)} steps",
+                code="DG-LINK-028",
             )
 
     def expect(self, beats: int) -> None:  # noqa: B027

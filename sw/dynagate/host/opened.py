@@ -93,7 +93,7 @@ class Opened(ABC):
     def check_open(self) -> None:
         """Raise DeviceError if the object is closed."""
         if self._closed:
-            raise DeviceError(f"{self!r} is closed; open it again")
+            raise DeviceError(f"{self!r} is closed; open it again", code="DG-DEVICE-057")
 
     def submit(self, *args: Any, **options: Any) -> Pending:
         """Begin a call, and return at once if the device computes concurrently with the host; otherwise when it is
@@ -122,7 +122,7 @@ class Opened(ABC):
             ArgumentError: `ahead` is negative.
         """
         if ahead < 0:
-            raise ArgumentError(f"a stream {ahead} batches ahead; expected 0 or more")
+            raise ArgumentError(f"a stream {ahead} batches ahead; expected 0 or more", code="DG-DEVICE-058")
         return BatchStream(self, ahead)
 
     def choosing(self, outputs: str | Sequence[str]) -> Opened:
@@ -137,7 +137,9 @@ class Opened(ABC):
         Raises:
             ArgumentError: It has no outputs to choose from.
         """
-        raise ArgumentError(f"{self.function} has no outputs to choose; expected all: {', '.join(self.outputs)}")
+        raise ArgumentError(
+            f"{self.function} has no outputs to choose; expected all: {', '.join(self.outputs)}", code="DG-DEVICE-059"
+        )
 
     def _keep_maker(self, maker: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
         """Keep the call that makes the same object in another process, for pickling and copying.

@@ -120,7 +120,8 @@ def chosen_device(kind: Kind, device: str | DeviceOptions, options: Mapping[str,
         _check_names(label, device.changed(), opener)
         if options:
             raise ArgumentError(
-                f"{', '.join(options)} together with {device!r:.60}; expected all of its options in its object"
+                f"{', '.join(options)} together with {device!r:.60}; expected all of its options in its object",
+                code="DG-DEVICE-060",
             )
         options = device.changed()
     _check_names(label, options, opener)
@@ -149,4 +150,6 @@ def _check_names(label: str, options: Mapping[str, Any], opener: Opener) -> None
     for name in options:
         if name not in known:
             expected = f"expected one of {', '.join(known)}" if known else "it takes none"
-            raise ArgumentError(f"{label} takes no option '{name}'{nearest(name, known)}; {expected}")
+            raise ArgumentError(
+                f"{label} takes no option '{name}'{nearest(name, known)}; {expected}", code="DG-DEVICE-061"
+            )

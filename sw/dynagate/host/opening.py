@@ -100,7 +100,8 @@ def open(
             return FunctionDevice(chosen.open(source, shown), overflow=overflow)
         if overflow != MASK:
             raise ArgumentError(
-                f"overflow='{overflow}' of a rollout; expected '{MASK}': `diverged` says which overflowed"
+                f"overflow='{overflow}' of a rollout; expected '{MASK}': `diverged` says which overflowed",
+                code="DG-DEVICE-062",
             )
         watch = LimitWatch(robot_of(record), record.options.get("forces", ()))
         executor = chosen.open(source, shown)
@@ -113,23 +114,31 @@ def _check_design(design: object) -> None:
     if is_robot(design):
         named = f"{design!r}" if isinstance(design, str | PathLike) else "robot"
         raise ArgumentTypeError(
-            f"{design!r:.60} is a robot, and open() takes designs; write dynagate.compile({named}, 'forward_dynamics')"
+            f"{design!r:.60} is a robot, and open() takes designs; write dynagate.compile({named}, 'forward_dynamics')",
+            code="DG-DEVICE-063",
         )
 
 
 def _name(device: str | None, link: str | None, known: list[str]) -> str:
     """Return the name of the device. Raise ArgumentError if there is no such device, or a link does not go with it."""
     if link is not None and not isinstance(link, str):
-        raise ArgumentTypeError(f"link={link!r:.60}; expected a text such as 'sim' or 'uart:/dev/ttyUSB0'")
+        raise ArgumentTypeError(
+            f"link={link!r:.60}; expected a text such as 'sim' or 'uart:/dev/ttyUSB0'", code="DG-DEVICE-064"
+        )
     name = device or (Sim.name if link in (None, Sim.name) else BoardExecutor.name)
     if name not in known:
         if any(name == each for _, each in OPENERS):
             raise ArgumentError(
                 f"device '{name}' does not run this design; expected one of {', '.join(known)}, or "
-                f"dynagate.compile(robot, function) for code on a processor"
+                f"dynagate.compile(robot, function) for code on a processor",
+                code="DG-DEVICE-065",
             )
-        raise ArgumentError(f"device {name!r:.60}{nearest(name, known)}; expected one of {', '.join(known)}")
+        raise ArgumentError(
+            f"device {name!r:.60}{nearest(name, known)}; expected one of {', '.join(known)}", code="DG-DEVICE-066"
+        )
     of_link = Sim.name if link == Sim.name else BoardExecutor.name
     if link is not None and name != of_link:
-        raise ArgumentError(f"device '{name}' with link='{link}'; expected device='{of_link}', or no device")
+        raise ArgumentError(
+            f"device '{name}' with link='{link}'; expected device='{of_link}', or no device", code="DG-DEVICE-067"
+        )
     return name

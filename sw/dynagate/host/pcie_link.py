@@ -71,7 +71,7 @@ class PcieLink(XdmaLink):
         case = LinkCase(Lanes(generation, width), max_payload=max_payload, read_request=read_request)
         self._check_design(design, timeout)
         if not os.path.isfile(Path(folder) / "accelerator.v"):
-            raise ArgumentError(f"no accelerator.v in {folder}; expected the folder of the design")
+            raise ArgumentError(f"no accelerator.v in {folder}; expected the folder of the design", code="DG-LINK-029")
         self._samples = self._requests = 0
         self._due = {"write": 0, "read": 0}
         self.card = SimulatedCard(Path(folder), case, seed, min(timeout, GIVEN_UP_S))
@@ -168,7 +168,9 @@ class SimulatedCard:
         except (OSError, TimeoutError):
             lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:]
             self.close()
-            raise DeviceError("\n".join(["the simulation of a PCIe card did not start:", *lines])) from None
+            raise DeviceError(
+                "\n".join(["the simulation of a PCIe card did not start:", *lines]), code="DG-LINK-030"
+            ) from None
 
     def _listen(self) -> None:
         with suppress(OSError, EOFError):

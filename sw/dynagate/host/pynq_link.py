@@ -73,7 +73,9 @@ class PynqLink(DmaLink):
         try:
             return self._pynq.Overlay(path)
         except Exception as error:  # whatever pynq's devices raise
-            raise DeviceError(f"{path} cannot be loaded: {error}; expected a board that runs pynq") from None
+            raise DeviceError(
+                f"{path} cannot be loaded: {error}; expected a board that runs pynq", code="DG-LINK-031"
+            ) from None
 
     def _send(self, data: memoryview) -> int:
         buffer, channel = self._buffers[0], self._dma.sendchannel
@@ -97,12 +99,12 @@ class PynqLink(DmaLink):
                 waited = time.monotonic() - begin
                 if waited > self.timeout or self.closed:
                     self._reset_engine()
-                    raise TimedOut(f"a transfer of {count} bytes did not end in {self.timeout:g} s")
+                    raise TimedOut(f"a transfer of {count} bytes did not end in {self.timeout:g} s", code="DG-LINK-032")
                 if waited > SPIN_S:
                     time.sleep(SPIN_S)
             channel.wait()
         except (RuntimeError, ValueError) as error:  # pynq's
-            raise DeviceError(f"{self.text}: the DMA engine failed: {error}") from None
+            raise DeviceError(f"{self.text}: the DMA engine failed: {error}", code="DG-LINK-033") from None
 
     def _reset_engine(self) -> None:
         """A channel halts only behind its transfer, for which pynq's `stop` would wait for ever. The reset of either
@@ -140,7 +142,8 @@ def _pynq() -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"a link to a Zynq board needs pynq (no module {error.name}); expected the board's own Python, or the "
-            "extra: pip install 'dynagate[board]' --no-build-isolation (docs/zynq.md)"
+            "extra: pip install 'dynagate[board]' --no-build-isolation (docs/zynq.md)",
+            code="DG-LINK-034",
         ) from None
     return pynq
 
@@ -150,19 +153,23 @@ def _locked(path: str) -> Any:
     try:
         file = Path(path).open("rb")  # noqa: SIM115 - open as long as it is locked
     except OSError as error:
-        raise DeviceError(f"{path}: {error.strerror}; expected a bitstream, which `dynagate bitstream` makes") from None
+        raise DeviceError(
+            f"{path}: {error.strerror}; expected a bitstream, which `dynagate bitstream` makes", code="DG-LINK-035"
+        ) from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
-        raise DeviceError(f"{path} is busy: another process has it open; expected one process for a board") from None
+        raise DeviceError(
+            f"{path} is busy: another process has it open; expected one process for a board", code="DG-LINK-036"
+        ) from None
     return file
 
 
 def _row(overlay: Any, name: str, path: str) -> Any:
     blocks = overlay.ip_dict
     if name not in blocks:
-        raise DeviceError(f"{path} has no block '{name}'; expected one of {', '.join(blocks)}")
+        raise DeviceError(f"{path} has no block '{name}'; expected one of {', '.join(blocks)}", code="DG-LINK-037")
     return blocks[name]
 
 
@@ -172,6 +179,7 @@ def _engine(overlay: Any, name: str, path: str) -> Any:
     engine = getattr(overlay, name)
     if None in (getattr(engine, side, None) for side in ("sendchannel", "recvchannel")):
         raise DeviceError(
-            f"pynq has no DMA driver for both directions of block '{name}' of {path} ({kind}); expected {DMA_ENGINE}"
+            f"pynq has no DMA driver for both directions of block '{name}' of {path} ({kind}); expected {DMA_ENGINE}",
+            code="DG-LINK-038",
         )
     return engine

@@ -62,7 +62,8 @@ class Registers:
                 raise
             writable = [row.name for row in self.table.values() if row.access == WRITE]
             raise RegisterError(
-                f"register '{name}' is read-only; expected one of {', '.join(writable) or 'none'} ({error})"
+                f"register '{name}' is read-only; expected one of {', '.join(writable) or 'none'} ({error})",
+                code="DG-LINK-039",
             ) from None
 
     def set(self, name: str, bit: str) -> None:
@@ -74,10 +75,12 @@ class Registers:
         """
         bits = self._of(name).bits
         if bit not in bits:
-            raise RegisterError(f"register '{name}' has no bit '{bit}'; expected one of {', '.join(bits) or 'none'}")
+            raise RegisterError(
+                f"register '{name}' has no bit '{bit}'; expected one of {', '.join(bits) or 'none'}", code="DG-LINK-040"
+            )
         self.write(name, 1 << bits.index(bit))
 
     def _of(self, name: str) -> Register:
         if name not in self.table:
-            raise RegisterError(f"no register '{name}'; expected one of {', '.join(self.table)}")
+            raise RegisterError(f"no register '{name}'; expected one of {', '.join(self.table)}", code="DG-LINK-041")
         return self.table[name]

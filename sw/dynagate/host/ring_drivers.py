@@ -111,11 +111,15 @@ class ShellRingDriver(RingDriver, ShellDriver):
         results = self.stream(samples, shown)
         counted = self.session.counters = self.session.read_counters()
         if (counted.samples_in, counted.samples_out, counted.misaligned) != (count, len(shown), 0):
-            raise DeviceError(f"{self.link.text} counted {counted} for {count} steps, of which {len(shown)} come out")
+            raise DeviceError(
+                f"{self.link.text} counted {counted} for {count} steps, of which {len(shown)} come out",
+                code="DG-LINK-042",
+            )
         if counted.first_bad_input is not None:
             self._refuse(samples, np.array([counted.first_bad_input]))
             raise DeviceError(
-                f"{self.link.text} reports that an input of step {counted.first_bad_input} does not fit; all inputs do"
+                f"{self.link.text} reports that an input of step {counted.first_bad_input} does not fit; all inputs do",
+                code="DG-LINK-043",
             )
         outputs, empty = self.words.untagged(self.link.text, results)
         return outputs, empty

@@ -105,7 +105,7 @@ class RolloutDevice(Device):
         check_count("every", every, LAST - 1)
         check_flags(last=last)
         if last and every != 1:
-            raise ArgumentError(f"every={every} and last=True; expected one of them")
+            raise ArgumentError(f"every={every} and last=True; expected one of them", code="DG-ROLLOUT-005")
         every = LAST if last else int(every)
         comes = returned_steps(count, every, longest)
         outputs = empty_outputs(self.device, batch, longest)
@@ -145,6 +145,7 @@ class RolloutDevice(Device):
             f"their results are NaN from then on (`diverged` has the step). Trajectory {k} overflowed first, in step "
             f"{step + 1}: {reason}",
             OverflowWarning,
+            code="DG-ROLLOUT-006",
         )
 
     def _trajectories(
@@ -197,7 +198,9 @@ class RolloutDevice(Device):
         longest = torques.shape[-2] if torques.ndim == len(leading) + 2 else 0
         if not longest:
             text = ", ".join(map(str, (*leading, "steps", nv)))
-            raise ArgumentError(f"tau has shape {torques.shape}; expected ({text}) with 1 step or more")
+            raise ArgumentError(
+                f"tau has shape {torques.shape}; expected ({text}) with 1 step or more", code="DG-ROLLOUT-007"
+            )
         arrays = {
             "q": of_shape("q0", q0, (*leading, nq), finite=False).reshape(-1, nq),
             "qd": of_shape("qd0", qd0, (*leading, nv), finite=False).reshape(-1, nv),
@@ -206,11 +209,11 @@ class RolloutDevice(Device):
         arrays, lost = without_lost(arrays, leading, self._inputs["q"].unit_vectors)
         if ("dt" in self._inputs) != (dt is not None):
             expected = "a time step, which is an input" if "dt" in self._inputs else "none: it is a constant"
-            raise ArgumentError(f"dt={dt!r} for this design; expected {expected}")
+            raise ArgumentError(f"dt={dt!r} for this design; expected {expected}", code="DG-ROLLOUT-008")
         if dt is not None:
             step = of_shape("dt", _spread("dt", dt, leading), leading).reshape(-1)
             if not (step > 0.0).all():
-                raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s")
+                raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s", code="DG-ROLLOUT-009")
             arrays["dt"] = np.repeat(step[:, None], longest, axis=1)
         if lost is None or not lost.all():
             self._check_ranges(arrays)
@@ -230,7 +233,9 @@ class RolloutDevice(Device):
     def _counts(steps: npt.ArrayLike | None, leading: tuple[int, ...], longest: int) -> npt.NDArray[np.int64]:
         counts = _spread("steps", longest if steps is None else steps, leading)
         if not np.issubdtype(counts.dtype, np.integer) or not ((counts >= 1) & (counts <= longest)).all():
-            raise ArgumentError(f"steps={steps!r}; expected whole numbers from 1 to {longest}, the steps of tau")
+            raise ArgumentError(
+                f"steps={steps!r}; expected whole numbers from 1 to {longest}, the steps of tau", code="DG-ROLLOUT-010"
+            )
         return counts.reshape(-1).astype(np.int64)
 
     @property
@@ -254,7 +259,8 @@ class RolloutDevice(Device):
         """
         raise ArgumentError(
             f"{self!r} keeps the states of rollouts, and another program takes other arrays; close it, and open the "
-            "other design"
+            "other design",
+            code="DG-ROLLOUT-011",
         )
 
     def bind(self, *args: Any, **options: Any) -> BoundCall:
@@ -279,4 +285,6 @@ def _spread(name: str, value: npt.ArrayLike, leading: tuple[int, ...]) -> Array:
     try:
         return np.broadcast_to(array, leading)
     except ValueError:
-        raise ArgumentError(f"{name} has shape {array.shape}; expected {leading}, or one number") from None
+        raise ArgumentError(
+            f"{name} has shape {array.shape}; expected {leading}, or one number", code="DG-ROLLOUT-012"
+        ) from None

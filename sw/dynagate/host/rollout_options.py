@@ -58,7 +58,10 @@ class RolloutOptions(StepOptions):
         object.__setattr__(self, "feedback", checked_feedback(self.feedback))
         check_fields(self)
         if self.feedback and self.every > 1:
-            raise ArgumentError(f"feedback with every={self.every}; expected every=1: torques are those of every step")
+            raise ArgumentError(
+                f"feedback with every={self.every}; expected every=1: torques are those of every step",
+                code="DG-ROLLOUT-013",
+            )
 
     @cached_property
     def chosen_method(self) -> Integrator:
@@ -67,7 +70,9 @@ class RolloutOptions(StepOptions):
         """
         if self.contacts is not None:
             if self.integrator is not None:
-                raise ArgumentError(f"contacts= with integrator={self.integrator!r:.60}; expected only contacts=")
+                raise ArgumentError(
+                    f"contacts= with integrator={self.integrator!r:.60}; expected only contacts=", code="DG-ROLLOUT-014"
+                )
             return ContactIntegrator(self.contacts)
         return method_of(DEFAULT_INTEGRATOR if self.integrator is None else self.integrator)
 
@@ -81,6 +86,10 @@ class RolloutOptions(StepOptions):
 def _check_steps(steps: int, every: int, linearize: bool) -> None:
     check_count("steps", steps, MAX_STEPS)
     if not (is_whole(every) and every >= 1 and steps % every == 0):
-        raise ArgumentError(f"every={every} of {steps} steps; expected a whole number that divides them")
+        raise ArgumentError(
+            f"every={every} of {steps} steps; expected a whole number that divides them", code="DG-ROLLOUT-015"
+        )
     if linearize and every > 1:
-        raise ArgumentError(f"linearize with every={every}; expected every=1: a and b are those of every step")
+        raise ArgumentError(
+            f"linearize with every={every}; expected every=1: a and b are those of every step", code="DG-ROLLOUT-016"
+        )

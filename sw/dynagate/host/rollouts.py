@@ -181,7 +181,8 @@ class Rollout(Opened):
             self.kernel, self.dtype = self._compute.kernel, self._compute.dtype
             if self.motion.failed and self.dtype != np.float64 and not self.motion.in_float32:
                 raise ArgumentError(
-                    f"dtype {self.dtype} with {self.integrator.in_errors}; expected float64 to solve in"
+                    f"dtype {self.dtype} with {self.integrator.in_errors}; expected float64 to solve in",
+                    code="DG-ROLLOUT-017",
                 )
             self._begin = None if self.motion.begin is None else self._computing(self.motion.begin)
 
@@ -221,7 +222,8 @@ class Rollout(Opened):
         if self.motion.begin is not None or self.motion.zeros or self.parameters or self.options.dt is None:
             raise ArgumentError(
                 f"{self.integrator.in_errors} with dt={self.options.dt} as portable C; expected an explicit method, a "
-                "constant time step, and a robot without variable parameters"
+                "constant time step, and a robot without variable parameters",
+                code="DG-ROLLOUT-018",
             )
         drawn = self._drawn(Region.of(self.robot, velocity=1.0) if region is None else region)
         return write_package(loop_package(self.loop, self.robot, drawn), folder)
@@ -249,7 +251,8 @@ class Rollout(Opened):
         if self.motion.failed and self.dtype != np.float64:
             raise ArgumentError(
                 f"dtype {self.dtype} of a gradient through {self.integrator.in_errors}; expected "
-                "Rollout(..., dtype='float64')"
+                "Rollout(..., dtype='float64')",
+                code="DG-ROLLOUT-019",
             )
         return self._open(self.reversed_loop, self.steps)
 
@@ -399,7 +402,8 @@ class Rollout(Opened):
         for name, port in self.parameters.items():
             if name not in inputs:
                 raise ArgumentError(
-                    f"a call without the variable parameter '{name}'; expected shape {port.shape} or (..., *shape)"
+                    f"a call without the variable parameter '{name}'; expected shape {port.shape} or (..., *shape)",
+                    code="DG-ROLLOUT-020",
                 )
         return {name: inputs[name] for name in self.parameters}
 
@@ -410,7 +414,10 @@ class Rollout(Opened):
         arrays = {}
         for name, one in self._given.items():
             if name not in inputs:
-                raise ArgumentError(f"a call without {name}; a rollout with feedback expects {', '.join(self._given)}")
+                raise ArgumentError(
+                    f"a call without {name}; a rollout with feedback expects {', '.join(self._given)}",
+                    code="DG-ROLLOUT-021",
+                )
             arrays[name] = spread(name, inputs[name], leading, (self.steps, *one), self.dtype)
         if "q_ref" in arrays:
             units = [(part.start, part.stop) for part in self.robot.quaternions()]
@@ -423,12 +430,17 @@ class Rollout(Opened):
         """
         if not self.options.constrained:
             if active is not None:
-                raise ArgumentError("active= of a rollout without constraints; expected it with constrained=True")
+                raise ArgumentError(
+                    "active= of a rollout without constraints; expected it with constrained=True", code="DG-ROLLOUT-022"
+                )
             return {}
         shape = (self.steps, len(self.robot.constraints))
         switches = spread("active", 1.0 if active is None else active, leading, shape, self.dtype)
         if not ((switches == 0.0) | (switches == 1.0)).all():
-            raise ArgumentError("active has numbers other than 0 and 1; expected 1 where a constraint holds, else 0")
+            raise ArgumentError(
+                "active has numbers other than 0 and 1; expected 1 where a constraint holds, else 0",
+                code="DG-ROLLOUT-023",
+            )
         return {"active": switches}
 
     def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
@@ -534,9 +546,13 @@ class Rollout(Opened):
         """
         self.check_open()
         if self.chip is not None:
-            raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
+            raise ArgumentError(
+                f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'", code="DG-ROLLOUT-024"
+            )
         if self.options.dt is None:
-            raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
+            raise ArgumentError(
+                "dt is an input of this rollout; expected a constant one to sweep back", code="DG-ROLLOUT-025"
+            )
         self.check_all_kept()
         n, steps = self.robot.nv, self.steps
         leading = real("tau", tau).shape[:-2]
@@ -570,7 +586,10 @@ class Rollout(Opened):
     def check_all_kept(self) -> None:
         """Raise ArgumentError unless the states of all steps are kept, which a sweep backward needs."""
         if self.every > 1:
-            raise ArgumentError(f"every={self.every}: this rollout lacks states to sweep back over; expected every=1")
+            raise ArgumentError(
+                f"every={self.every}: this rollout lacks states to sweep back over; expected every=1",
+                code="DG-ROLLOUT-026",
+            )
 
     def swept(
         self,
@@ -640,14 +659,15 @@ class Rollout(Opened):
         for name in inputs:
             if name not in self.force_inputs:
                 expected = " or ".join(self.force_inputs) or "a force with it, as a Servo has"
-                raise ArgumentError(f"input '{name}' is no force's; expected {expected}")
+                raise ArgumentError(f"input '{name}' is no force's; expected {expected}", code="DG-ROLLOUT-027")
         self._check_force_inputs(inputs)
         shape = (self.steps, self.robot.nv)
         for name in self.force_inputs:
             size = real(name, inputs[name]).shape[-1:]
             if has_ignored(self.robot) and size not in ((), (1,), shape[-1:]):
                 raise ArgumentError(
-                    f"{name} has {size[0]} numbers; expected {shape[-1]}, one for each velocity{IGNORED}"
+                    f"{name} has {size[0]} numbers; expected {shape[-1]}, one for each velocity{IGNORED}",
+                    code="DG-ROLLOUT-028",
                 )
         return {name: spread(name, inputs[name], leading, shape, self.dtype) for name in self.force_inputs}
 
@@ -657,7 +677,8 @@ class Rollout(Opened):
             if name not in inputs:
                 n = self.robot.nv
                 raise ArgumentError(
-                    f"input '{name}' of a force is missing; expected shape ({n},) or (..., {self.steps}, {n})"
+                    f"input '{name}' of a force is missing; expected shape ({n},) or (..., {self.steps}, {n})",
+                    code="DG-ROLLOUT-029",
                 )
 
     def _computing(self, loop: Loop) -> LoopExecutor:
@@ -686,11 +707,12 @@ class Rollout(Opened):
         if self.options.dt is None:
             step: Array = real("dt", dt if dt is not None else np.nan).astype(self.dtype)
             if step.shape != () or not (np.isfinite(step) and step > 0.0):
-                raise ArgumentError(f"dt={dt!r}; expected a time step of more than 0 s")
+                raise ArgumentError(f"dt={dt!r}; expected a time step of more than 0 s", code="DG-ROLLOUT-030")
             state["dt"] = step.reshape(1)
         elif dt is not None:
             raise ArgumentError(
-                f"dt={dt!r} for a rollout with steps of {self.options.dt} s; expected none, or dt=None there"
+                f"dt={dt!r} for a rollout with steps of {self.options.dt} s; expected none, or dt=None there",
+                code="DG-ROLLOUT-031",
             )
         return state, leading, lost
 
@@ -737,15 +759,22 @@ class _Small:
 def _check_on_chip(asked: RolloutOptions, device: str) -> None:
     method = asked.chosen_method
     if asked.feedback:
-        raise ArgumentError(f"device '{device}' takes no feedback=; expected 'cpu', 'cuda' or 'numpy'")
+        raise ArgumentError(
+            f"device '{device}' takes no feedback=; expected 'cpu', 'cuda' or 'numpy'", code="DG-ROLLOUT-032"
+        )
     if asked.contacts is not None:
-        raise ArgumentError(f"device '{device}' takes no contacts=; expected 'cpu', 'cuda' or 'numpy'")
+        raise ArgumentError(
+            f"device '{device}' takes no contacts=; expected 'cpu', 'cuda' or 'numpy'", code="DG-ROLLOUT-033"
+        )
     if not method.linearizes:
         expected = (
             f"expected one of {', '.join(EXPLICIT_METHODS)}, device 'cpu', 'cuda' or 'numpy', or a program: "
             f"dynagate.build(robot, 'rollout', units=4, integrator={method.name!r}), opened on device '{device}'"
         )
-        raise ArgumentError(f"device '{device}' takes no integrator '{method.name}': it solves equations; {expected}")
+        raise ArgumentError(
+            f"device '{device}' takes no integrator '{method.name}': it solves equations; {expected}",
+            code="DG-ROLLOUT-034",
+        )
 
 
 def _on_chip(
@@ -753,11 +782,15 @@ def _on_chip(
 ) -> RolloutDevice:
     """Return the rollout on a chip or in its integers. Raise ArgumentError if the time step is no constant."""
     if options.constrained:
-        raise ArgumentError(f"device '{device.name}' takes no constrained=True; expected 'cpu', 'cuda' or 'numpy'")
+        raise ArgumentError(
+            f"device '{device.name}' takes no constrained=True; expected 'cpu', 'cuda' or 'numpy'",
+            code="DG-ROLLOUT-035",
+        )
     if options.dt is None:
         raise ArgumentError(
             f"device '{device.name}' takes no dt=None; expected a time step, or a design built with variable_dt=True, "
-            "whose dt is the largest"
+            "whose dt is the largest",
+            code="DG-ROLLOUT-036",
         )
     algorithm = AlgorithmOptions(**options.of_step(), linearize=linearize)
     executor = device.open(MotionSource(robot, algorithm))

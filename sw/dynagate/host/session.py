@@ -56,7 +56,8 @@ class Session(ABC):
         if shown != self.design.device_hash:
             raise DesignError(
                 f"{self.link.text} holds design {shown:016x}; design.json describes {self.design.device_hash:016x}: "
-                "build it again"
+                "build it again",
+                code="DG-LINK-044",
             )
 
     def _hash(self) -> int:
@@ -69,7 +70,8 @@ class Session(ABC):
         if value != expected:
             raise DesignError(
                 f"{self.link.text} has 0x{value:X} in register '{name}'; design.json describes 0x{expected:X}: "
-                "build it again"
+                "build it again",
+                code="DG-LINK-045",
             )
 
     @abstractmethod
@@ -93,7 +95,9 @@ class Session(ABC):
             DeviceError: The device holds another design.
         """
         if design is not self.design:
-            raise DeviceError(f"{self.link.text} has loaded another program than {design.title}; open it again")
+            raise DeviceError(
+                f"{self.link.text} has loaded another program than {design.title}; open it again", code="DG-LINK-046"
+            )
 
     @contextmanager
     def streaming(self, design: DesignRecord) -> Iterator[None]:
@@ -107,7 +111,7 @@ class Session(ABC):
             Nothing.
         """
         if self._streaming:
-            raise DeviceError(f"{self.link.text} streams already; expected one batch at a time")
+            raise DeviceError(f"{self.link.text} streams already; expected one batch at a time", code="DG-LINK-047")
         self.queue.wait()
         self.check_current(design)
         self._streaming = True
@@ -134,7 +138,9 @@ class Session(ABC):
             try:
                 received += self.link.read(results[received:] if received else results)
             except SilenceError as error:
-                raise DeviceError(f"{received} results for {count} samples: {error}{self.state()}") from None
+                raise DeviceError(
+                    f"{received} results for {count} samples: {error}{self.state()}", code="DG-LINK-048"
+                ) from None
             if progress is not None:
                 progress(received)
 
@@ -154,7 +160,7 @@ class Session(ABC):
         if not self.link.closed:
             self.recover_from(error)
         elif isinstance(error, DeviceError):
-            raise DeviceError(f"{self.link.text} was closed while it streamed") from None
+            raise DeviceError(f"{self.link.text} was closed while it streamed", code="DG-LINK-049") from None
 
     def recover_from(self, error: BaseException) -> None:
         """Reset the device after an error. If that fails, a note is added to the error.

@@ -130,7 +130,7 @@ class SimulatedLink(DeviceLink):
             self.library = ctypes.CDLL(str(library))
             self._declare()
         except (OSError, AttributeError) as error:
-            raise DesignError(f"{library} is not {self.kind}: {error}") from None
+            raise DesignError(f"{library} is not {self.kind}: {error}", code="DG-LINK-050") from None
         self._device: int = self.library.dynagate_open()
         self._end = weakref.finalize(self, self.library.dynagate_close, self._device)
         self._end.atexit = False  # the process frees it
@@ -171,7 +171,7 @@ class SimulatedLink(DeviceLink):
         """The device for one call of the library. What a signal handler closes meanwhile ends after the call."""
         with self._lock:
             if self.closed:
-                raise DeviceError(f"the simulated device {self.text} is closed; open it again")
+                raise DeviceError(f"the simulated device {self.text} is closed; open it again", code="DG-LINK-051")
             before, self._in_use = self._in_use, True
             try:
                 yield self._device
@@ -183,7 +183,10 @@ class SimulatedLink(DeviceLink):
     def write(self, samples: Words, results: int | None = None) -> None:
         with self.opened() as device:
             if len(self._under_way) >= self.depth:
-                raise DeviceError(f"{self.text} has {self.depth} batches under way; expected their results to be read")
+                raise DeviceError(
+                    f"{self.text} has {self.depth} batches under way; expected their results to be read",
+                    code="DG-LINK-052",
+                )
             count, beats, words = self._rows("samples", samples, self.library.dynagate_in_words(device))
             if not self._under_way:
                 self.stream, self._ring = self.new_stream(), BeatQueue(words)
@@ -198,13 +201,16 @@ class SimulatedLink(DeviceLink):
         """The shape of an array, checked because the library writes past a smaller one."""
         if array.ndim != 3 or array.shape[2] != words:
             raise DeviceError(
-                f"{name} are {array.shape}; {self.text} expects (samples, beats, {words}): build the design again"
+                f"{name} are {array.shape}; {self.text} expects (samples, beats, {words}): build the design again",
+                code="DG-LINK-053",
             )
         return array.shape
 
     def read(self, results: Words) -> int:
         if not (results.flags.c_contiguous and results.flags.writeable and results.dtype == np.uint32):
-            raise ArgumentError("results cannot be written in one piece; expected a contiguous array of uint32")
+            raise ArgumentError(
+                "results cannot be written in one piece; expected a contiguous array of uint32", code="DG-LINK-054"
+            )
         with self.opened() as device:
             count, beats, words = self._rows("results", results, self.library.dynagate_out_words(device))
             last = np.zeros((count, beats), np.uint8)
@@ -217,9 +223,11 @@ class SimulatedLink(DeviceLink):
             stream.to_receive = stream.received  # nothing is taken until the next call
             expected = self._passed(received, beats)
         if state == IDLE and not received:
-            raise SilenceError(f"no beat moved for {self.patience} cycles")
+            raise SilenceError(f"no beat moved for {self.patience} cycles", code="DG-LINK-055")
         if self.packet is not None and not np.array_equal(last[:received], expected):
-            raise DeviceError(f"{self.text} set TLAST on another beat than the last of a {self.packet}")
+            raise DeviceError(
+                f"{self.text} set TLAST on another beat than the last of a {self.packet}", code="DG-LINK-056"
+            )
         return received
 
     def _passed(self, received: int, beats: int) -> npt.NDArray[np.uint8]:
@@ -279,7 +287,8 @@ class SimLink(SimulatedLink):
         addresses = " and ".join(f"{name} at 0x{REGISTERS[name].address:02X}" for name in HASH)
         return RegisterError(
             f"a bare datapath has no register at {which}, only {addresses}; expected a design built with axi=Axi(...) "
-            "and opened with shell=True"
+            "and opened with shell=True",
+            code="DG-LINK-057",
         )
 
 
@@ -292,7 +301,9 @@ class SimShellLink(SimulatedLink):
 
     def __init__(self, library: Path, design: DesignRecord, **options: Any) -> None:
         if design.axi is None:
-            raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
+            raise DesignError(
+                f"{design.title} has no AXI shell; expected a build with axi=Axi(...)", code="DG-LINK-058"
+            )
         self.packet = design.axi.last
         super().__init__(library, design, **options)
 
@@ -310,16 +321,16 @@ class SimShellLink(SimulatedLink):
     def _access(self, address: int, value: int, *, write: bool) -> int:
         which = f"{'writing' if write else 'reading'} address 0x{address:02X} of {self.text}"
         if address % 4 or not 0 <= address < 1 << ADDRESS_BITS:
-            raise RegisterError(f"{which}; expected a multiple of 4 below 0x{1 << ADDRESS_BITS:X}")
+            raise RegisterError(f"{which}; expected a multiple of 4 below 0x{1 << ADDRESS_BITS:X}", code="DG-LINK-059")
         if not 0 <= value < 1 << BITS:
-            raise RegisterError(f"{which}: {value}; expected {BITS} bits")
+            raise RegisterError(f"{which}: {value}; expected {BITS} bits", code="DG-LINK-060")
         word = ctypes.c_uint32(value)
         with self.opened() as device:
             response = self.library.dynagate_access(device, self.stream, write, address, word, IDLE_CYCLES)
         if response == NO_ANSWER:
-            raise RegisterError(f"{which} was not answered in {IDLE_CYCLES} cycles")
+            raise RegisterError(f"{which} was not answered in {IDLE_CYCLES} cycles", code="DG-LINK-061")
         if response != OKAY:
             answer = "SLVERR" if response == SLVERR else f"response {response}"
             why = "a register that can be written" if write else "an address that a register has"
-            raise RegisterError(f"{which} was answered with {answer}; expected {why}")
+            raise RegisterError(f"{which} was answered with {answer}; expected {why}", code="DG-LINK-062")
         return word.value

@@ -110,5 +110,5 @@ def shifted_by(array: Array, knots: int, axis: int) -> Array:
     """
     size = array.shape[axis]
     if not is_whole(knots) or not 0 <= knots < size:
-        raise ArgumentError(f"shifted by {knots!r}; expected 0 to {size - 1} knots")
+        raise ArgumentError(f"shifted by {knots!r}; expected 0 to {size - 1} knots", code="DG-SOLVER-050")
     return np.take(array, np.minimum(np.arange(size) + knots, size - 1), axis=axis)

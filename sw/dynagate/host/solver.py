@@ -78,11 +78,12 @@ class Solver(LoopSolver):
         step: StepOptions,
     ) -> None:
         if step.dt is None:
-            raise ArgumentError(f"dt=None of {function}; expected the seconds of a knot")
+            raise ArgumentError(f"dt=None of {function}; expected the seconds of a knot", code="DG-SOLVER-051")
         if not isinstance(cost, Cost):
             raise ArgumentTypeError(
                 f"cost is {type(cost).__name__}; expected a dynagate.control.Cost, such as "
-                "dynagate.control.Cost.quadratic(q=10.0, qd=0.1, tau=1e-3)"
+                "dynagate.control.Cost.quadratic(q=10.0, qd=0.1, tau=1e-3)",
+                code="DG-SOLVER-052",
             )
         check_robot(robot)
         self.choose(function, device, options)
@@ -97,12 +98,14 @@ class Solver(LoopSolver):
             if name in self.inputs:
                 raise ArgumentError(
                     f"the cost and the steps both take an input '{name}'; expected different names: give the force a "
-                    f"constant, such as Servo(..., target=(...)), or write a Cost with inputs={{'goal_{name}': ...}}"
+                    f"constant, such as Servo(..., target=(...)), or write a Cost with inputs={{'goal_{name}': ...}}",
+                    code="DG-SOLVER-053",
                 )
         for name in _parameters(type(self)):
             if name in self.inputs:
                 raise ArgumentError(
-                    f"the cost has an input '{name}', which a call of {function} takes already; expected another name"
+                    f"the cost has an input '{name}', which a call of {function} takes already; expected another name",
+                    code="DG-SOLVER-054",
                 )
         self._kept: ShapeCache[Problems] = ShapeCache(SHAPES)
 
@@ -193,7 +196,7 @@ class Solver(LoopSolver):
         if not problems.put(values):
             for name in ("q0", "qd0"):
                 if not problems.leading and not all_finite(problems.arrays[name]):
-                    raise ArgumentError(f"{name} is not finite")
+                    raise ArgumentError(f"{name} is not finite", code="DG-SOLVER-055")
             known = q[np.isfinite(q).all(axis=1)]
         if self._units:
             check_unit_vectors("q0", self._units, known)
@@ -274,12 +277,15 @@ class Solver(LoopSolver):
         for name in inputs:
             if name not in keys:
                 expected = ", ".join(keys) or "none"
-                raise ArgumentError(f"{self.function} has no input '{name}'{nearest(name, keys)}; expected {expected}")
+                raise ArgumentError(
+                    f"{self.function} has no input '{name}'{nearest(name, keys)}; expected {expected}",
+                    code="DG-SOLVER-056",
+                )
         values = {key: (name, inputs.get(name, self.of_call[key].default)) for name, key in keys.items()}
         missing = {name: self.of_call[key].shape for key, (name, value) in values.items() if value is None}
         if missing:
             shapes = {name: f"(..., {', '.join(map(str, shape))})" for name, shape in missing.items()}
-            raise ArgumentError(missing_inputs(shapes))
+            raise ArgumentError(missing_inputs(shapes), code="DG-SOLVER-057")
         return values
 
 
@@ -348,9 +354,14 @@ def bounds_of(robot: Robot, bounds: Any) -> tuple[Array, Array] | None:
         high = np.broadcast_to(one_or_several("bounds=", bounds, (n,), TORQUES), (n,))
         low = -high
     if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
-        raise ArgumentError(f"bounds of {low.tolist()} to {high.tolist()}; expected lowest and highest torques")
+        raise ArgumentError(
+            f"bounds of {low.tolist()} to {high.tolist()}; expected lowest and highest torques", code="DG-SOLVER-058"
+        )
     low, high = np.array(low), np.array(high)
     low[robot.undriven] = high[robot.undriven] = 0.0
     if (low == high).all():
-        raise ArgumentError(f"bounds={shown(bounds)} leave no torque to choose; expected room at one joint or more")
+        raise ArgumentError(
+            f"bounds={shown(bounds)} leave no torque to choose; expected room at one joint or more",
+            code="DG-SOLVER-059",
+        )
     return None if np.isinf(low).all() and np.isinf(high).all() else (low, high)

@@ -84,7 +84,7 @@ def without_lost(
             at = tuple(int(k) for k in np.argwhere(bad)[0])
             label = name if name == "tau" else f"{name}0"
             template = f"input '{label}' is {array[at]} at {{at}}; expected finite numbers{origin(array[at])}"
-            raise EntryError(template, at).within(leading)
+            raise EntryError(template, at, code="DG-ROLLOUT-037").within(leading)
     result = {name: array.copy() for name, array in arrays.items()}
     for name, array in result.items():
         array[lost] = 0.0 if lost.all() else array[np.argmin(lost)]

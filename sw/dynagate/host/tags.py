@@ -74,7 +74,8 @@ def check_tags(text: str, expected: Words, tags: Words) -> None:
     if tag == ~right & 0xFFFFFFFF:
         raise DeviceError(
             f"{text} got sample {sample} damaged: a beat of it was lost, came twice or has a hole; the device was "
-            "reset: call again"
+            "reset: call again",
+            code="DG-LINK-063",
         )
     if tag >> COUNT_BITS != right >> COUNT_BITS:
         what = "a stale one, of before the last reset, came instead"
@@ -86,5 +87,6 @@ def check_tags(text: str, expected: Words, tags: Words) -> None:
         what = f"one of a batch before, {-other} samples before this one's first, came again"
     raise DeviceError(
         f"{text} gave no result for sample {sample}: {what} (tag 0x{tag:08X}, expected 0x{right:08X}); the device was "
-        "reset: call again"
+        "reset: call again",
+        code="DG-LINK-064",
     )

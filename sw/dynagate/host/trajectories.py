@@ -86,7 +86,9 @@ class Trajectories:
         **extras: Array | None,
     ) -> None:
         if unknown := sorted(extras.keys() - set(EXTRAS)):
-            raise ArgumentTypeError(f"Trajectories() takes no '{unknown[0]}'; expected some of {', '.join(EXTRAS)}")
+            raise ArgumentTypeError(
+                f"Trajectories() takes no '{unknown[0]}'; expected some of {', '.join(EXTRAS)}", code="DG-ROLLOUT-038"
+            )
         self.q, self.qd, self.a, self.b, self.diverged, self._converged = q, qd, a, b, diverged, converged
         self.impulse: Array | None = extras.get("impulse")
         self.lift: Array | None = extras.get("lift")
@@ -163,14 +165,18 @@ class Trajectories:
 
     def _robot_or(self, robot: RobotOrName | None) -> RobotOrName:
         if robot is None and self._robot is None:
-            raise ArgumentError("these trajectories come from no rollout of a robot; expected robot=")
+            raise ArgumentError(
+                "these trajectories come from no rollout of a robot; expected robot=", code="DG-ROLLOUT-039"
+            )
         return robot if robot is not None else self._robot  # type: ignore[return-value]
 
     def _finite(self, which: int) -> Array:
         """Return a motion up to where its numbers are not finite, and at least its first state."""
         motions = self.q.reshape(-1, *self.q.shape[-2:])
         if not is_whole(which) or not 0 <= which < len(motions):
-            raise ArgumentError(f"which={which!r}; expected a number from 0 to {len(motions) - 1}")
+            raise ArgumentError(
+                f"which={which!r}; expected a number from 0 to {len(motions) - 1}", code="DG-ROLLOUT-040"
+            )
         finite = np.isfinite(motions[which]).all(axis=1)
         return motions[which][: len(finite) if finite.all() else max(int(np.argmin(finite)), 1)]
 

@@ -81,7 +81,7 @@ class TransferQueue:
         """
         with self._changed:
             if self._closed:
-                raise DeviceError(f"{self._session.link.text} is closed; open it again")
+                raise DeviceError(f"{self._session.link.text} is closed; open it again", code="DG-LINK-065")
             self._session.check_current(batch.driver.whole)
             self._waiting.append(batch)
             if self._thread is None:
@@ -135,7 +135,7 @@ class TransferQueue:
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._waiting or self._closed, LINGER_S)
             if self._closed:
-                error = DeviceError(f"{self._session.link.text} was closed while it streamed")
+                error = DeviceError(f"{self._session.link.text} was closed while it streamed", code="DG-LINK-066")
                 self._drop(error)
             if not self._waiting and not self._under_way:
                 self._thread = None
@@ -153,7 +153,8 @@ class TransferQueue:
             batch.received += link.read(batch.results[batch.received :])
         except SilenceError as error:
             raise DeviceError(
-                f"{batch.received} results for {len(batch.samples)} samples: {error}{self._session.state()}"
+                f"{batch.received} results for {len(batch.samples)} samples: {error}{self._session.state()}",
+                code="DG-LINK-067",
             ) from None
         if batch.received == len(batch.samples):
             batch.driver.verify(batch.samples, batch.results)
@@ -179,7 +180,11 @@ class TransferQueue:
             error = fault
         with self._changed:
             self._under_way.popleft().fail(error)
-            self._drop(DeviceError(f"{self._session.link.text} dropped a batch behind one that failed: {error}"))
+            self._drop(
+                DeviceError(
+                    f"{self._session.link.text} dropped a batch behind one that failed: {error}", code="DG-LINK-068"
+                )
+            )
 
     def _drop(self, error: DeviceError) -> None:
         for batch in (*self._under_way, *self._waiting):

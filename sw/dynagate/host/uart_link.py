@@ -44,7 +44,10 @@ class UartLink(DeviceLink):
 
     def __init__(self, path: str, design: DesignRecord, *, baud: int = BAUD, timeout: float = TIMEOUT) -> None:
         if design.axi is None or design.axi.width != WORD:
-            raise DesignError(f"{design.title} has no AXI shell of {WORD} bits; expected a build with axi=Axi({WORD})")
+            raise DesignError(
+                f"{design.title} has no AXI shell of {WORD} bits; expected a build with axi=Axi({WORD})",
+                code="DG-LINK-069",
+            )
         self.text, self._path, self._baud, self._timeout = path, path, baud, timeout
         self._beats = design.axi.beats
         self._result_beats = self._beats.output
@@ -82,20 +85,26 @@ class UartLink(DeviceLink):
         self._check_results(samples, results)
         with self._opened():
             if self._received < self._count or self._results:
-                raise DeviceError(f"{self.text} streams already; expected one batch at a time")
+                raise DeviceError(f"{self.text} streams already; expected one batch at a time", code="DG-LINK-070")
             if samples.ndim != 3 or samples.shape[1:] != (self._beats.input, 1):
-                raise DeviceError(f"samples are {samples.shape}; {self.text} expects (samples, {self._beats.input}, 1)")
+                raise DeviceError(
+                    f"samples are {samples.shape}; {self.text} expects (samples, {self._beats.input}, 1)",
+                    code="DG-LINK-071",
+                )
             self._samples = np.ascontiguousarray(samples, dtype="<u4").tobytes()
             self._first, self._count = self._count, self._count + len(samples)
             self._heard = time.monotonic()
 
     def read(self, results: Words) -> int:
         if not (results.flags.c_contiguous and results.flags.writeable and results.dtype == np.uint32):
-            raise ArgumentError("results cannot be written in one piece; expected a contiguous array of uint32")
+            raise ArgumentError(
+                "results cannot be written in one piece; expected a contiguous array of uint32", code="DG-LINK-072"
+            )
         with self._opened():
             if results.ndim != 3 or results.shape[1:] != (self._result_beats, 1):
                 raise DeviceError(
-                    f"results are {results.shape}; {self.text} expects (results, {self._result_beats}, 1)"
+                    f"results are {results.shape}; {self.text} expects (results, {self._result_beats}, 1)",
+                    code="DG-LINK-073",
                 )
             end = time.monotonic() + SLICE
             while len(self._results) < len(results) and time.monotonic() < end:
@@ -107,11 +116,11 @@ class UartLink(DeviceLink):
                 row[:, 0] = np.frombuffer(words, dtype="<u4")
             del self._results[:count]
             if not count and self._fault is not None:
-                raise DeviceError(f"{self.text}: {self._fault}")
+                raise DeviceError(f"{self.text}: {self._fault}", code="DG-LINK-074")
             if not count and self._received == self._count:
-                raise SilenceError(f"no result is under way on {self.text}")
+                raise SilenceError(f"no result is under way on {self.text}", code="DG-LINK-075")
             if not count and time.monotonic() - self._heard > self._timeout:
-                raise SilenceError(f"nothing came from {self.text} for {self._timeout:g} s")
+                raise SilenceError(f"nothing came from {self.text} for {self._timeout:g} s", code="DG-LINK-076")
             return count
 
     # registers
@@ -125,18 +134,18 @@ class UartLink(DeviceLink):
     def _access(self, kind: FrameKind, address: int, value: int) -> SerialFrame:
         which = f"{'writing' if kind == FrameKind.WRITE else 'reading'} address 0x{address:02X} of {self.text}"
         if address % 4 or not 0 <= address < 1 << ADDRESS_BITS:
-            raise RegisterError(f"{which}; expected a multiple of 4 below 0x{1 << ADDRESS_BITS:X}")
+            raise RegisterError(f"{which}; expected a multiple of 4 below 0x{1 << ADDRESS_BITS:X}", code="DG-LINK-077")
         if not 0 <= value < 1 << BITS:
-            raise RegisterError(f"{which}: {value}; expected {BITS} bits")
+            raise RegisterError(f"{which}: {value}; expected {BITS} bits", code="DG-LINK-078")
         payload = value.to_bytes(4, "little") if kind == FrameKind.WRITE else b""
         with self._opened():
             answer = self._ask(kind, address, payload)
         if answer is None:
-            raise RegisterError(f"{which} was not answered in {self._timeout:g} s")
+            raise RegisterError(f"{which} was not answered in {self._timeout:g} s", code="DG-LINK-079")
         if answer.argument != OKAY or len(answer.payload) != 4 * (kind == FrameKind.READ):
             said = "SLVERR" if answer.argument == SLVERR else f"response {answer.argument}"
             why = "a register that can be written" if kind == FrameKind.WRITE else "an address that a register has"
-            raise RegisterError(f"{which} was answered with {said}; expected {why}")
+            raise RegisterError(f"{which} was answered with {said}; expected {why}", code="DG-LINK-080")
         return answer
 
     def _ask(self, kind: FrameKind, argument: int = 0, payload: bytes = b"") -> SerialFrame | None:
@@ -167,11 +176,15 @@ class UartLink(DeviceLink):
             if answer is None:
                 raise DeviceError(
                     f"nothing on {self.text} answers at {self._baud} baud; expected a board with a bitstream of "
-                    "dynagate's and this baud"
+                    "dynagate's and this baud",
+                    code="DG-LINK-081",
                 )
             version, self._window = (int.from_bytes(answer.payload[k : k + 4], "little") for k in (0, 4))
             if version != VERSION:
-                raise DesignError(f"{self.text} speaks frames of version {version}; expected {VERSION}: build it again")
+                raise DesignError(
+                    f"{self.text} speaks frames of version {version}; expected {VERSION}: build it again",
+                    code="DG-LINK-082",
+                )
 
     def close(self) -> None:
         with self._lock:
@@ -186,12 +199,12 @@ class UartLink(DeviceLink):
         with self._lock:
             self._check_open()
             if self._port is None:
-                raise DeviceError(f"{self.text} is gone; plug it in and reset it")
+                raise DeviceError(f"{self.text} is gone; plug it in and reset it", code="DG-LINK-083")
             yield
 
     def _check_open(self) -> None:
         if self.closed:
-            raise DeviceError(f"the device on {self.text} is closed; open it again")
+            raise DeviceError(f"the device on {self.text} is closed; open it again", code="DG-LINK-084")
 
     # the port
 
@@ -199,9 +212,9 @@ class UartLink(DeviceLink):
         try:
             return serial.Serial(self._path, self._baud, timeout=SLICE / 4, write_timeout=self._timeout, exclusive=True)
         except ValueError as error:
-            raise ArgumentError(f"{self.text} takes no {self._baud} baud: {error}") from None
+            raise ArgumentError(f"{self.text} takes no {self._baud} baud: {error}", code="DG-LINK-085") from None
         except OSError as error:  # pyserial's errors are of this kind
-            raise DeviceError(f"{self.text} cannot be opened: {_reason(error)}") from None
+            raise DeviceError(f"{self.text} cannot be opened: {_reason(error)}", code="DG-LINK-086") from None
 
     def _put(self, data: bytes) -> None:
         assert self._port is not None
@@ -215,7 +228,9 @@ class UartLink(DeviceLink):
         port, self._port = self._port, None
         if port is not None:
             port.close()
-        raise DeviceError(f"{self.text} is gone ({error}): unplugged? plug it in and reset it") from None
+        raise DeviceError(
+            f"{self.text} is gone ({error}): unplugged? plug it in and reset it", code="DG-LINK-087"
+        ) from None
 
     def _exchange(self) -> None:
         """Sends what the device can keep, and takes what has come."""

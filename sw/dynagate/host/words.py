@@ -306,7 +306,8 @@ class StreamWords:
             empty = np.asarray(nan.all(axis=1))
             if (torn := nan.any(axis=1) & ~empty).any():
                 raise DeviceError(
-                    f"{text}: some words of result {int(np.argmax(torn))} are NaN; expected all of them or none"
+                    f"{text}: some words of result {int(np.argmax(torn))} are NaN; expected all of them or none",
+                    code="DG-DEVICE-068",
                 )
             return _output_arrays(self.design.output, values, self._dtype), empty
         outputs = _output_arrays(self.design.output, values, self._dtype)

@@ -111,7 +111,7 @@ class XdmaLink(DmaLink):
         try:
             self._files.append(self._system.open(path, flags))
         except OSError as error:
-            raise DeviceError(f"{path}: {_why_not(error)}") from None
+            raise DeviceError(f"{path}: {_why_not(error)}", code="DG-LINK-088") from None
         return self._files[-1]
 
     def _lock(self, path: str) -> None:
@@ -119,8 +119,10 @@ class XdmaLink(DmaLink):
             self._system.lock(self._user)
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.EACCES):
-                raise DeviceError(f"{path} cannot be locked: {error.strerror}") from None
-            raise DeviceError(f"{path} is busy: {_holder(path)} has it open; expected one process for a card") from None
+                raise DeviceError(f"{path} cannot be locked: {error.strerror}", code="DG-LINK-089") from None
+            raise DeviceError(
+                f"{path} is busy: {_holder(path)} has it open; expected one process for a card", code="DG-LINK-090"
+            ) from None
 
     def _send(self, data: memoryview) -> int:
         return self._transfer("write", self._out, data)
@@ -135,7 +137,9 @@ class XdmaLink(DmaLink):
             if error.errno in AGAIN:
                 return 0
             if error.errno in LATE:
-                raise TimedOut(f"the {which} of {len(data)} bytes was given up by the driver xdma") from None
+                raise TimedOut(
+                    f"the {which} of {len(data)} bytes was given up by the driver xdma", code="DG-LINK-091"
+                ) from None
             raise self._broken(which, error) from None
 
     def _register(self, address: int, value: int | None) -> int:
@@ -146,13 +150,17 @@ class XdmaLink(DmaLink):
         except OSError as error:
             raise self._broken("register access", error) from None
         if len(data) != 4:
-            raise DeviceError(f"{self.text} gave {len(data)} bytes of a register; expected 4")
+            raise DeviceError(f"{self.text} gave {len(data)} bytes of a register; expected 4", code="DG-LINK-092")
         return int(struct.unpack("<I", data)[0])
 
     def _broken(self, what: str, error: OSError) -> DeviceError:
         if error.errno in UNPLUGGED:
-            return DeviceError(f"{self.text} is gone ({error.strerror}): it was unplugged, or its driver removed")
-        return DeviceError(f"{self.text}: a {what} failed ({error.strerror}); dmesg has what the driver xdma says")
+            return DeviceError(
+                f"{self.text} is gone ({error.strerror}): it was unplugged, or its driver removed", code="DG-LINK-093"
+            )
+        return DeviceError(
+            f"{self.text}: a {what} failed ({error.strerror}); dmesg has what the driver xdma says", code="DG-LINK-094"
+        )
 
     def _close(self) -> None:
         for file in reversed(self._files):

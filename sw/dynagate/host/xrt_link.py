@@ -55,7 +55,9 @@ class XrtLink(DmaLink):
         self._xrt = xrt = _pyxrt()
         super().__init__(path, design, timeout=timeout)
         if not os.path.isfile(path):
-            raise DeviceError(f"{path} is no file; expected an .xclbin, which `dynagate bitstream` makes")
+            raise DeviceError(
+                f"{path} is no file; expected an .xclbin, which `dynagate bitstream` makes", code="DG-LINK-095"
+            )
         try:
             self._device = xrt.device(card)
             uuid = self._device.load_xclbin(xrt.xclbin(path))
@@ -70,7 +72,8 @@ class XrtLink(DmaLink):
         except (RuntimeError, OSError, ValueError) as error:  # XRT's
             raise DeviceError(
                 f"{path} cannot be opened on card {card}: {error}; expected a card that xrt-smi examine lists, and no "
-                "other process that has it"
+                "other process that has it",
+                code="DG-LINK-096",
             ) from None
 
     def _send(self, data: memoryview) -> int:
@@ -101,12 +104,12 @@ class XrtLink(DmaLink):
                 self._runs[which] = run
             state = self._runs[which].wait(max(int(1000 * self.timeout), 1))
         except (RuntimeError, OSError) as error:
-            raise DeviceError(f"{self.text}: {(READER, WRITER)[which]} failed: {error}") from None
+            raise DeviceError(f"{self.text}: {(READER, WRITER)[which]} failed: {error}", code="DG-LINK-097") from None
         if state == xrt.ert_cmd_state.ERT_CMD_STATE_TIMEOUT:
-            raise TimedOut(f"{(READER, WRITER)[which]} did not end in {self.timeout:g} s")
+            raise TimedOut(f"{(READER, WRITER)[which]} did not end in {self.timeout:g} s", code="DG-LINK-098")
         self._runs[which] = None
         if state != xrt.ert_cmd_state.ERT_CMD_STATE_COMPLETED:
-            raise DeviceError(f"{self.text}: {(READER, WRITER)[which]} ended with {state}")
+            raise DeviceError(f"{self.text}: {(READER, WRITER)[which]} ended with {state}", code="DG-LINK-099")
 
     def _register(self, address: int, value: int | None) -> int:
         try:
@@ -115,7 +118,7 @@ class XrtLink(DmaLink):
             self._ip.write_register(address, value)
             return value
         except (RuntimeError, OSError) as error:
-            raise DeviceError(f"{self.text}: a register access failed: {error}") from None
+            raise DeviceError(f"{self.text}: a register access failed: {error}", code="DG-LINK-100") from None
 
     def _close(self) -> None:
         for name in ("_ip", "_runs", "_buffers", "_movers", "_device"):  # each needs the one behind it
@@ -129,7 +132,8 @@ def _pyxrt() -> Any:
     except ModuleNotFoundError:
         raise MissingExtraError(
             "a link to an Alveo card needs pyxrt, which is part of XRT; expected XRT installed and its environment: "
-            "source /opt/xilinx/xrt/setup.sh"
+            "source /opt/xilinx/xrt/setup.sh",
+            code="DG-LINK-101",
         ) from None
     return pyxrt
 
@@ -171,7 +175,9 @@ class CompiledIp:
 def _compiled() -> Path:
     root = Path(os.environ.get("XILINX_XRT", "/opt/xilinx/xrt"))
     if not (root / "include" / "xrt").is_dir():
-        raise MissingExtraError(f"no headers of XRT in {root}/include; expected XRT's environment: source setup.sh")
+        raise MissingExtraError(
+            f"no headers of XRT in {root}/include; expected XRT's environment: source setup.sh", code="DG-LINK-102"
+        )
     source = Path(__file__).parent / "xrt_registers.cpp"
     command = [os.environ.get("CXX", "g++"), "-std=c++17", "-O1", "-shared", "-fPIC", f"-I{root}/include"]
 

@@ -65,7 +65,9 @@ def columns_of(robot: Robot, parameters: Sequence[str]) -> Columns:
     """
     names = names_of("parameters", parameters)
     if not names:
-        raise ArgumentError(f"parameters={parameters!r}; expected names such as {', '.join(map(repr, ALL))}")
+        raise ArgumentError(
+            f"parameters={parameters!r}; expected names such as {', '.join(map(repr, ALL))}", code="DG-IDENT-001"
+        )
     robot = replace(robot, variable=())
     places: list[int] = []
     for variable in variables_of(replace(robot, variable=names)):
@@ -76,12 +78,15 @@ def columns_of(robot: Robot, parameters: Sequence[str]) -> Columns:
         else:
             raise ArgumentError(
                 f"parameter '{variable.name}'; expected links, for their ten inertial parameters, or joints with "
-                f"{', '.join(f'.{kind}' for kind in OF_JOINT)}: torques are linear in these"
+                f"{', '.join(f'.{kind}' for kind in OF_JOINT)}: torques are linear in these",
+                code="DG-IDENT-002",
             )
         places += [i * DYNAMIC + k for i in variable.owners for k in own]
     twice = {place for place in places if places.count(place) > 1}
     if twice:
-        raise ArgumentError(f"parameter '{parameter_names(robot)[min(twice)]}' is named twice; expected it once")
+        raise ArgumentError(
+            f"parameter '{parameter_names(robot)[min(twice)]}' is named twice; expected it once", code="DG-IDENT-003"
+        )
     return Columns(robot, tuple(sorted(places)))
 
 

@@ -133,6 +133,7 @@ def identify(
             f"the motion does not excite {', '.join(excited.unexcited[:LISTED])}{more} of robot '{robot.name}'; these "
             "stay near the robot's own numbers. Move all joints with different speeds and accelerations",
             RobotWarning,
+            code="DG-IDENT-004",
         )
     return _estimated(robot, Search(columns, system, float(prior)), deviation, excited)
 

@@ -39,10 +39,14 @@ def measured(robot: Robot, **arrays: npt.ArrayLike) -> dict[str, Array]:
     flat = {name: np.ascontiguousarray(x).reshape(-1, x.shape[-1]) for name, x in spread.items()}
     for name, x in flat.items():
         if not len(x):
-            raise ArgumentError(f"{name} has shape {spread[name].shape}, no samples; expected one or more")
+            raise ArgumentError(
+                f"{name} has shape {spread[name].shape}, no samples; expected one or more", code="DG-IDENT-005"
+            )
         if not all_finite(x):
             sample = int(np.argmax(~np.isfinite(x).all(axis=1)))
-            raise ArgumentError(f"{name} is not finite in sample {sample}; expected finite numbers")
+            raise ArgumentError(
+                f"{name} is not finite in sample {sample}; expected finite numbers", code="DG-IDENT-006"
+            )
     check_unit_vectors("q", [(part.start, part.stop) for part in robot.quaternions()], flat["q"])
     return flat
 

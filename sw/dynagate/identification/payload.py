@@ -156,10 +156,13 @@ class PayloadEstimator(LoopSolver):
         names = [each.name for each in self.robot.links]
         if link not in names:
             raise RobotError(
-                f"robot '{self.robot.name}' has no moving link '{link}'; expected one of {', '.join(names)}"
+                f"robot '{self.robot.name}' has no moving link '{link}'; expected one of {', '.join(names)}",
+                code="DG-IDENT-007",
             )
         if self.robot.variable:
-            raise ArgumentError(f"robot '{self.robot.name}' has variable parameters; expected a robot of constants")
+            raise ArgumentError(
+                f"robot '{self.robot.name}' has variable parameters; expected a robot of constants", code="DG-IDENT-008"
+            )
         deviation = one_or_several("payload_estimator() has noise ", noise, (self.robot.nv,), ABOVE_ZERO)
         self.link, self.size = link, number("payload_estimator() has size ", size, ABOVE_ZERO)
         self.noise = np.broadcast_to(np.asarray(deviation, dtype=np.float64), (self.robot.nv,)).copy()

@@ -38,7 +38,8 @@ def solves(options: AlgorithmOptions) -> bool:
     if options.tolerance is not None and not solving:
         raise ArgumentError(
             f"tolerance={options.tolerance:g} with integrator={options.integrator!r}; expected one that solves "
-            f"equations: {' or '.join(SOLVING)}"
+            f"equations: {' or '.join(SOLVING)}",
+            code="DG-ROLLOUT-041",
         )
     return solving
 
@@ -76,10 +77,13 @@ class ChipMotion:
             method = replace(method, tolerance=tolerance)  # type: ignore[type-var]
         if options.linearize:
             raise ArgumentError(
-                f"integrator '{method.name}' takes no linearize; expected a method with derivatives, such as 'rk4'"
+                f"integrator '{method.name}' takes no linearize; expected a method with derivatives, such as 'rk4'",
+                code="DG-ROLLOUT-042",
             )
         if options.variable_dt:
-            raise ArgumentError(f"integrator '{method.name}' takes no variable_dt; expected a constant time step")
+            raise ArgumentError(
+                f"integrator '{method.name}' takes no variable_dt; expected a constant time step", code="DG-ROLLOUT-043"
+            )
         check_on_chip(options)
         step = options.step(integrator=None)
         assert step.dt is not None
@@ -140,7 +144,11 @@ def check_on_chip(options: StepOptions) -> None:
         if force.inputs:
             raise ArgumentError(
                 f"force '{force.name}' takes the input '{force.inputs[0]}' of each step, for which a chip has no "
-                f"place; expected {force.name}({force.inputs[0]}=...), which is constant"
+                f"place; expected {force.name}({force.inputs[0]}=...), which is constant",
+                code="DG-ROLLOUT-044",
             )
     if options.constrained:
-        raise ArgumentError("constrained=True of a rollout on a chip; expected dynagate.Rollout(..., device='cpu')")
+        raise ArgumentError(
+            "constrained=True of a rollout on a chip; expected dynagate.Rollout(..., device='cpu')",
+            code="DG-ROLLOUT-045",
+        )

@@ -37,7 +37,9 @@ def graph_of(robot: Robot, name: str, options: AlgorithmOptions = DEFAULTS, *, p
     changed = options.changed()
     for option in others:
         if option in changed:
-            raise ArgumentError(f"{name} has no option '{option}'; expected it left out, or another function")
+            raise ArgumentError(
+                f"{name} has no option '{option}'; expected it left out, or another function", code="DG-ROLLOUT-046"
+            )
     return chip_step_graph(robot, options) if name == ROLLOUT else trace(robot, name, options, progress=progress)
 
 
@@ -54,10 +56,11 @@ def chip_step_graph(robot: Robot, options: AlgorithmOptions) -> Graph:
     if solves(options):
         raise ArgumentError(
             f"integrator {options.integrator!r} of a datapath; expected a program, with units=...: its steps end by a "
-            "tolerance"
+            "tolerance",
+            code="DG-ROLLOUT-047",
         )
     if options.variable_dt and options.dt is None:
-        raise ArgumentError("variable_dt without dt; expected the largest time step as dt (s)")
+        raise ArgumentError("variable_dt without dt; expected the largest time step as dt (s)", code="DG-ROLLOUT-048")
     check_on_chip(options)
     warn_of_forces(robot, options.forces)
     check_constant(robot, "a rollout on a chip")

@@ -176,5 +176,5 @@ def _warn(robot: Robot, names: Sequence[str], text: str) -> bool:
     """Warn about these joints and return whether there are any."""
     if names:
         more = f" and {len(names) - 1} more" if names[1:] else ""
-        warn(f"joint '{names[0]}'{more} of robot '{robot.name}' {text}", RobotWarning)
+        warn(f"joint '{names[0]}'{more} of robot '{robot.name}' {text}", RobotWarning, code="DG-ROLLOUT-066")
     return bool(names)

@@ -67,7 +67,8 @@ def linearized(motion: Motion, robot: Robot, options: StepOptions, equations: St
     if late := [name for name in equations.unknown if before(name) in names]:
         raise ArgumentError(
             f"linearize of steps that begin with '{late[0]}' of the step before; expected steps that begin with q and "
-            "qd only, such as those of order 2"
+            "qd only, such as those of order 2",
+            code="DG-ROLLOUT-067",
         )
     loop, (_, velocity) = motion.loop, motion.states
     carry = dict(loop.carry) if "qd" in loop.carry.values() else {**loop.carry, velocity: "qd"}

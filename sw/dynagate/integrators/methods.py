@@ -48,12 +48,14 @@ def method_of(method: str | Integrator) -> Integrator:
             integrator = object_of(method, {**WITH_OPTIONS, **classes})
         except (SyntaxError, TypeError, ValueError) as error:
             raise ArgumentError(
-                f"integrator {shown(method)}: {error}; expected a text such as 'position_based(order=3)'"
+                f"integrator {shown(method)}: {error}; expected a text such as 'position_based(order=3)'",
+                code="DG-ROLLOUT-068",
             ) from None
         if isinstance(integrator, Integrator):
             return integrator
     raise ArgumentError(
-        f"integrator '{method}'{nearest(method, METHODS)}; expected one of {', '.join(METHODS)}, or an Integrator"
+        f"integrator '{method}'{nearest(method, METHODS)}; expected one of {', '.join(METHODS)}, or an Integrator",
+        code="DG-ROLLOUT-069",
     )
 
 
@@ -68,7 +70,9 @@ def method_text(method: str | Integrator) -> str:
         if integrator == known:
             return name
     if type(integrator) not in WITH_OPTIONS.values():
-        raise ArgumentError(f"integrator {shown(integrator)} has no name; expected one of {', '.join(METHODS)}")
+        raise ArgumentError(
+            f"integrator {shown(integrator)} has no name; expected one of {', '.join(METHODS)}", code="DG-ROLLOUT-070"
+        )
     changed = [f"{f.name}={value!r}" for f in fields(integrator) if (value := getattr(integrator, f.name)) != f.default]  # type: ignore[arg-type]
     return f"{integrator.name}({', '.join(changed)})"
 
@@ -89,7 +93,8 @@ def with_own_tolerance(options: AlgorithmOptions) -> AlgorithmOptions:
         return replace(options, integrator=method_text(method))
     if options.tolerance is not None:
         raise ArgumentError(
-            f"tolerance={options.tolerance:g} and integrator={options.integrator!r}; expected one tolerance"
+            f"tolerance={options.tolerance:g} and integrator={options.integrator!r}; expected one tolerance",
+            code="DG-ROLLOUT-071",
         )
     own = method_text(replace(method, tolerance=default.tolerance))  # type: ignore[type-var]
     return replace(options, integrator=own, tolerance=method.tolerance)  # type: ignore[attr-defined]

@@ -92,7 +92,10 @@ class Integrator(ABC):
         """
         equations = self.equations(robot, options)
         if equations is None:
-            raise ArgumentError(f"integrator '{self.name}' has no reverse sweep; expected one with equations, as 'rk4'")
+            raise ArgumentError(
+                f"integrator '{self.name}' has no reverse sweep; expected one with equations, as 'rk4'",
+                code="DG-ROLLOUT-072",
+            )
         return equations_vjp_graph(robot, options, equations)
 
     @property
@@ -130,7 +133,7 @@ class Integrator(ABC):
         """Raise ArgumentError if the options of a step, or linearize, do not fit the integrator."""
         for name, (chosen, expected) in self.refused(options, linearize=linearize).items():
             if chosen:
-                raise ArgumentError(f"{self.in_errors} takes no {name}; expected {expected}")
+                raise ArgumentError(f"{self.in_errors} takes no {name}; expected {expected}", code="DG-ROLLOUT-073")
 
 
 def reverse_loop(method: Integrator, robot: Robot, options: StepOptions) -> Loop:

@@ -14,7 +14,9 @@ from dynagate.dynamics import LISTED
 try:
     import jax as _jax  # noqa: F401
 except ImportError:
-    raise MissingExtraError("dynagate.jax needs the package 'jax'; pip install 'dynagate[jax]'") from None
+    raise MissingExtraError(
+        "dynagate.jax needs the package 'jax'; pip install 'dynagate[jax]'", code="DG-JAX-001"
+    ) from None
 
 from dynagate.jax.functions import JaxFunction, function
 from dynagate.jax.inverse_kinematics import inverse_kinematics

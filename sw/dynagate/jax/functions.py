@@ -109,7 +109,9 @@ def as_array(name: str, value: Any) -> jax.Array:
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError, OverflowError, SyntaxError):  # JAX reads a text as a dtype
-        raise ArgumentTypeError(f"input '{name}' is a {type(value).__name__}; expected an array of numbers") from None
+        raise ArgumentTypeError(
+            f"input '{name}' is a {type(value).__name__}; expected an array of numbers", code="DG-JAX-002"
+        ) from None
 
 
 def prepared(named: HasInputs, values: Mapping[str, Any]) -> list[jax.Array]:
@@ -132,11 +134,11 @@ def precision(dtype: Any) -> np.dtype[Any]:
     try:
         chosen = np.dtype(dtype)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"dtype {shown(dtype)}; expected float32 or float64") from None
+        raise ArgumentTypeError(f"dtype {shown(dtype)}; expected float32 or float64", code="DG-JAX-003") from None
     if chosen not in (np.float32, np.float64):
-        raise ArgumentTypeError(f"dtype {chosen}; expected float32 or float64")
+        raise ArgumentTypeError(f"dtype {chosen}; expected float32 or float64", code="DG-JAX-004")
     if chosen == np.float64 and not jax.config.jax_enable_x64:
         raise ArgumentTypeError(
-            "dtype float64 in JAX's 32-bit mode; expected jax.config.update('jax_enable_x64', True)"
+            "dtype float64 in JAX's 32-bit mode; expected jax.config.update('jax_enable_x64', True)", code="DG-JAX-005"
         )
     return chosen

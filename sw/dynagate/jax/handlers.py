@@ -37,7 +37,7 @@ def handlers_library() -> ctypes.CDLL:
         for name, platform in PLATFORMS.items():
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(loaded, name)), platform=platform)
     except (OSError, AttributeError) as error:
-        raise CompileError(f"{path} is not the library of {NAME}: {error}") from None
+        raise CompileError(f"{path} is not the library of {NAME}: {error}", code="DG-JAX-006") from None
     return loaded
 
 

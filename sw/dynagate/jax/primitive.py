@@ -76,7 +76,8 @@ def _lower(platform: str, ctx: Any, *inputs: Any, operator: Operator) -> Any:
     if platform not in compute.platforms:
         raise ArgumentError(
             f"{operator} runs on {', '.join(compute.platforms)}, and JAX computes on {platform}; expected "
-            "backend='compiled', or jax.default_device of the other"
+            "backend='compiled', or jax.default_device of the other",
+            code="DG-JAX-007",
         )
     if platform == CUDA:
         return mlir.lower_fun(partial(_on_gpu, operator=operator), multiple_results=True)(ctx, *inputs)

@@ -91,7 +91,8 @@ def _lower(on_host: bool, ctx: Any, *inputs: Any, operator: RolloutOperator, bac
     else:
         raise ArgumentError(
             f"{operator.arguments.name} runs on {', '.join(operator.platforms)}, and JAX computes on {CUDA}; expected "
-            "backend='compiled', or jax.default_device of the other"
+            "backend='compiled', or jax.default_device of the other",
+            code="DG-JAX-008",
         )
     return mlir.lower_fun(lambda *x: list(computed(*x)), multiple_results=True)(ctx, *inputs)
 

@@ -32,7 +32,8 @@ def axes_of(arrays: Iterable[Any]) -> Axes:
         if manual.unreduced:
             raise ArgumentError(
                 f"an input holds partial sums over the mesh axes {', '.join(map(str, manual.unreduced))}; expected "
-                "their sum, by jax.lax.psum"
+                "their sum, by jax.lax.psum",
+                code="DG-JAX-009",
             )
         axes |= manual.varying | manual.reduced
     return axes

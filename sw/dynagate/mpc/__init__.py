@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module("dynagate.mpc.actions"), name)
     except MissingExtraError as error:  # hasattr, dir and help must keep working
-        raise MissingNameError(str(error)) from None
+        raise MissingNameError(str(error), code="DG-MPC-001") from None
 
 
 def __dir__() -> list[str]:

@@ -44,7 +44,7 @@ class StepDerivatives:
     def __init__(self, robot: RobotOrName, dt: float, **options: Any) -> None:
         self.robot = robot_of(robot)
         if dt is None:
-            raise ArgumentError("dt=None for a step; expected a constant time step in seconds")
+            raise ArgumentError("dt=None for a step; expected a constant time step in seconds", code="DG-MPC-002")
         chosen = StepOptions(dt, **options)
         undriven = set(self.robot.undriven)
         self.driven = [d for d in range(self.robot.nv) if d not in undriven]
@@ -114,7 +114,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         self.hold = _of_shape("hold", np.zeros(step.nu) if hold is None else hold, step.nu)
         self.active = None if active is None else _of_shape("active", active, step.constraints)
         if self.active is not None and not np.isin(self.active, (0.0, 1.0)).all():
-            raise ArgumentError(f"active is {self.active}; expected 0 or 1 for each constraint")
+            raise ArgumentError(f"active is {self.active}; expected 0 or 1 for each constraint", code="DG-MPC-003")
 
     def calc(self, data: Any, x: Floats, u: Floats | None = None) -> None:
         data.xnext[:] = x if u is None else self.step.next(x, u, self.active)
@@ -171,5 +171,5 @@ def _of_shape(name: str, value: npt.ArrayLike, size: int) -> Floats:
     """Return an array (size,) of floats. Raise ArgumentError if it has another shape."""
     array = np.asarray(value, dtype=np.float64)
     if array.shape != (size,):
-        raise ArgumentError(f"{name} has shape {array.shape}; expected ({size},)")
+        raise ArgumentError(f"{name} has shape {array.shape}; expected ({size},)", code="DG-MPC-004")
     return array

@@ -132,5 +132,7 @@ def casadi_function(robot: RobotOrName, function: str, **options: Any) -> Casadi
     """
     source = operator(robot, function, backend=CPU, algorithm=AlgorithmOptions(**options))
     if source.robot.nq != source.robot.nv:
-        raise RobotError(f"robot '{source.robot.name}' has quaternions; expected joints of one degree of freedom")
+        raise RobotError(
+            f"robot '{source.robot.name}' has quaternions; expected joints of one degree of freedom", code="DG-MPC-005"
+        )
     return CasadiFunction(source)

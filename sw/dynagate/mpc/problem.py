@@ -143,7 +143,9 @@ class Robotics:
 
     def __init__(self, robot: Robot) -> None:
         if robot.nq != robot.nv:
-            raise RobotError(f"robot '{robot.name}' has quaternions; expected joints of one degree of freedom")
+            raise RobotError(
+                f"robot '{robot.name}' has quaternions; expected joints of one degree of freedom", code="DG-MPC-006"
+            )
         self.robot = robot
         self._forward = Kernel(trace(robot, "forward_dynamics"), np.float64)
         self._inverse = Kernel(trace(robot, "inverse_dynamics"), np.float64)
@@ -167,7 +169,9 @@ def solve(robot: Robot, reach: Reach, derivatives: Derivatives, *, iterations: i
     """Return the optimal trajectory by feasibility-driven DDP. Raise RobotError if the reach does not fit the robot."""
     model = Robotics(robot)
     if len(reach.start) != robot.nv or len(reach.goal) != robot.nv:
-        raise RobotError(f"reaching needs a start and a goal of {robot.nv} angles for robot '{robot.name}'")
+        raise RobotError(
+            f"reaching needs a start and a goal of {robot.nv} angles for robot '{robot.name}'", code="DG-MPC-007"
+        )
     still = np.zeros(robot.nv)
     hold = model.torque(np.array(reach.goal), still, still)
     target = np.concatenate([reach.goal, still])

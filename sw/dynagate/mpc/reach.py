@@ -160,7 +160,8 @@ def find(
     if best is None:
         raise RobotError(
             f"robot '{robot.name}': the float64 controller converges on no reach of seeds {seed} to "
-            f"{seed + TRIES - 1}; expected more seconds, or a start and a goal that it masters"
+            f"{seed + TRIES - 1}; expected more seconds, or a start and a goal that it masters",
+            code="DG-MPC-008",
         )
     return best
 
@@ -168,7 +169,9 @@ def find(
 def _range(robot: Robot, region: Region) -> tuple[Floats, Floats]:
     """Return lower and upper positions; a wide range is cut to one rotation around the position nearest to zero."""
     if robot.nq != robot.nv:
-        raise RobotError(f"robot '{robot.name}' has quaternions; expected joints of one degree of freedom")
+        raise RobotError(
+            f"robot '{robot.name}' has quaternions; expected joints of one degree of freedom", code="DG-MPC-009"
+        )
     robot.check_uncoupled("the closed loop")
     low, high = np.array(region.lower), np.array(region.upper)
     middle = np.clip(0.0, low, high)
@@ -181,11 +184,14 @@ def _with(robot: Robot, region: Region, name: str, posture: Floats, positions: P
     result = posture.copy()
     for joint, position in (positions or {}).items():
         if joint not in joints:
-            raise RobotError(f"{name} names joint '{joint}', which robot '{robot.name}' does not have")
+            raise RobotError(
+                f"{name} names joint '{joint}', which robot '{robot.name}' does not have", code="DG-MPC-010"
+            )
         i = joints.index(joint)
         if not region.lower[i] <= position <= region.upper[i]:
             raise RobotError(
-                f"{name} of joint '{joint}' is {position:g}; expected {region.lower[i]:g} to {region.upper[i]:g}"
+                f"{name} of joint '{joint}' is {position:g}; expected {region.lower[i]:g} to {region.upper[i]:g}",
+                code="DG-MPC-011",
             )
         result[i] = position
     return result

@@ -43,7 +43,7 @@ def check(dtype: np.dtype[Any], layout: str) -> None:
     """Raise ArgumentError unless the dtype is float32 or float64 and the layout is known."""
     check_number_type(dtype)
     if not isinstance(layout, str) or layout not in LAYOUTS:
-        raise ArgumentError(f"layout '{layout}'; expected {' or '.join(LAYOUTS)}")
+        raise ArgumentError(f"layout '{layout}'; expected {' or '.join(LAYOUTS)}", code="DG-COMPILE-001")
 
 
 def new_arrays(

@@ -120,7 +120,9 @@ def _make_own(target: Path, failure: type[Error]) -> None:
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise failure(f"cannot keep {target.name} in {target.parent} ({error.strerror}); {ADVICE}") from error
+        raise failure(
+            f"cannot keep {target.name} in {target.parent} ({error.strerror}); {ADVICE}", code="DG-SYSTEM-014"
+        ) from error
     check_own(target.parent, failure)
 
 
@@ -128,9 +130,11 @@ def check_own(path: Path, failure: type[Error]) -> None:
     """Raise `failure` if a file or folder belongs to another user or others may write to it."""
     status = path.stat()
     if status.st_uid not in (os.geteuid(), 0):  # root can change anything anyway
-        raise failure(f"{path} belongs to user {status.st_uid}; {OWN}")
+        raise failure(f"{path} belongs to user {status.st_uid}; {OWN}", code="DG-SYSTEM-015")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise failure(f"{path} can be written by others (mode {stat.S_IMODE(status.st_mode):o}); {OWN}")
+        raise failure(
+            f"{path} can be written by others (mode {stat.S_IMODE(status.st_mode):o}); {OWN}", code="DG-SYSTEM-016"
+        )
 
 
 def _is_complete(target: Path, failure: type[Error]) -> bool:

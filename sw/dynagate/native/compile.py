@@ -95,7 +95,8 @@ def _program(variable: str, usual: str, language: str, expected: str) -> str:
     if program is None:
         more = f", or: {INSTALL}" if language in WHEEL_COMMANDS else ""
         raise CompileError(
-            f"no {language} compiler '{name}' on the path; expected {expected}, or one named by {variable}{more}"
+            f"no {language} compiler '{name}' on the path; expected {expected}, or one named by {variable}{more}",
+            code="DG-COMPILE-002",
         )
     return program
 
@@ -163,10 +164,14 @@ def tried() -> str:
             try:
                 function = ctypes.CDLL(str(path)).dynagate_trial
             except (OSError, AttributeError) as error:
-                raise CompileError(f"{program} compiles a function that does not load here: {error}") from None
+                raise CompileError(
+                    f"{program} compiles a function that does not load here: {error}", code="DG-COMPILE-003"
+                ) from None
             function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double]
             if function(0.5) != 2.0:
-                raise CompileError(f"{program} compiles a function that returns {function(0.5)}; expected 2.0")
+                raise CompileError(
+                    f"{program} compiles a function that returns {function(0.5)}; expected 2.0", code="DG-COMPILE-004"
+                )
     return "".join(native_flags(program))
 
 

@@ -95,10 +95,13 @@ class Fmu:
         if self.robot.variables:
             raise ArgumentError(
                 f"{self.robot.name} has the variable parameters {', '.join(v.input for v in self.robot.variables)}; "
-                "expected a robot without them for a functional mock-up unit"
+                "expected a robot without them for a functional mock-up unit",
+                code="DG-COMPILE-005",
             )
         if not self.robot.nv:
-            raise ArgumentError(f"{self.robot.name} has no joints that move; expected a robot with at least one")
+            raise ArgumentError(
+                f"{self.robot.name} has no joints that move; expected a robot with at least one", code="DG-COMPILE-006"
+            )
 
     @property
     def dt(self) -> float:
@@ -128,7 +131,8 @@ class Fmu:
         for graph in graphs.values():
             if (names := tuple(port.name for port in graph.inputs)) != INPUTS:
                 raise ArgumentError(
-                    f"{graph.name} has the inputs {', '.join(names)}; expected {', '.join(INPUTS)} only"
+                    f"{graph.name} has the inputs {', '.join(names)}; expected {', '.join(INPUTS)} only",
+                    code="DG-COMPILE-007",
                 )
         return graphs
 
@@ -157,7 +161,9 @@ class Fmu:
         program, machine = compiler(), MACHINES.get(platform.machine())
         if platform.system() != "Linux" or machine is None:
             system = f"{platform.system()} {platform.machine()}"
-            raise CompileError(f"no functional mock-up unit for {system}; expected Linux on x86-64 or ARM64")
+            raise CompileError(
+                f"no functional mock-up unit for {system}; expected Linux on x86-64 or ARM64", code="DG-COMPILE-008"
+            )
         source = self.source()
         token = source.split('#define TOKEN "')[1].split('"')[0]
         with tempfile.TemporaryDirectory() as folder:

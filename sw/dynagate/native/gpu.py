@@ -111,7 +111,7 @@ class GpuProgram:
         try:
             self._functions = ctypes.CDLL(str(path))
         except OSError as error:
-            raise CompileError(f"{path} is not the library of {text.name}: {error}") from None
+            raise CompileError(f"{path} is not the library of {text.name}: {error}", code="DG-GPU-003") from None
         pointer, pointers = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
         arguments = [pointer, pointers, pointers, ctypes.c_long, ctypes.c_int]
         for name, types in {
@@ -231,7 +231,7 @@ class GpuProgram:
         arrays += map(_GpuArray.of, written)
         for port, array in zip(self.text.outputs, arrays[len(values) :], strict=True):
             if array.read_only:
-                raise ArgumentError(f"out.{port.name} is read-only; expected an array to write to")
+                raise ArgumentError(f"out.{port.name} is read-only; expected an array to write to", code="DG-GPU-004")
         if leading != self._expected_leading:
             self._expected = [self._lying(port, leading) for port in (*self.text.inputs, *self.text.outputs)]
             self._expected_leading = leading
@@ -258,7 +258,7 @@ class GpuProgram:
         is closed.
         """
         if self._context is None:
-            raise GpuError(f"the kernel of {self.text.name} is closed")
+            raise GpuError(f"the kernel of {self.text.name} is closed", code="DG-GPU-005")
         launch = ctypes.cast(self._functions.dynagate_cuda_launch, ctypes.c_void_p)
         return launch.value or 0, self._context.value or 0
 
@@ -280,7 +280,7 @@ class GpuProgram:
 
     def _pointers(self, read: list[int], written: list[int]) -> tuple[Any, Any]:
         if self._context is None:
-            raise GpuError(f"the kernel of {self.text.name} is closed")
+            raise GpuError(f"the kernel of {self.text.name} is closed", code="DG-GPU-006")
         return (ctypes.c_void_p * len(read))(*read), (ctypes.c_void_p * len(written))(*written)
 
     def _outputs_like(self, like: Any, leading: tuple[int, ...]) -> dict[str, Any]:
@@ -296,7 +296,8 @@ class GpuProgram:
         except ImportError:
             raise ArgumentTypeError(
                 f"new results for a {type(like).__name__} on a GPU are CuPy's, which is not installed; "
-                "install it, or give arrays to write as `out`"
+                "install it, or give arrays to write as `out`",
+                code="DG-GPU-007",
             ) from None
         new_outputs = {}
         for port in self.text.outputs:
@@ -325,7 +326,9 @@ class GpuProgram:
 
     def _check_lies(self, label: str, right: bool) -> None:
         if not right:
-            raise ArgumentError(f"{label} does not lie in {self.layout} without gaps, as this kernel takes it")
+            raise ArgumentError(
+                f"{label} does not lie in {self.layout} without gaps, as this kernel takes it", code="DG-GPU-008"
+            )
 
 
 class GpuKernel(GpuProgram):
@@ -377,7 +380,7 @@ class _Launch:
     def __call__(self) -> None:
         kernel = self.kernel
         if kernel._context is None:
-            raise GpuError(f"the kernel of {kernel.text.name} is closed")
+            raise GpuError(f"the kernel of {kernel.text.name} is closed", code="DG-GPU-009")
         for stream in self.others:
             require(kernel._functions.dynagate_cuda_wait(kernel._context, stream))
         require(
@@ -406,17 +409,22 @@ class _GpuArray(NamedTuple):
         if type(value).__module__ == CUPY:
             return _GpuArray(value.data.ptr, value.shape, value.dtype, value.strides)
         if not hasattr(value, "__cuda_array_interface__"):
-            raise ArgumentTypeError(f"a {type(value).__name__} among arrays on a GPU; expected all of them there")
+            raise ArgumentTypeError(
+                f"a {type(value).__name__} among arrays on a GPU; expected all of them there", code="DG-GPU-010"
+            )
         said = value.__cuda_array_interface__
         if said.get("mask") is not None:
-            raise ArgumentError(f"a {type(value).__name__} on a GPU has a mask; expected an array without one")
+            raise ArgumentError(
+                f"a {type(value).__name__} on a GPU has a mask; expected an array without one", code="DG-GPU-011"
+            )
         shape, dtype = tuple(said["shape"]), np.dtype(said["typestr"])
         pointer, read_only = said["data"]
         strides, stream = said.get("strides") or _steps(shape, dtype), said.get("stream")
         if not (stream is None or (isinstance(stream, int | np.integer) and 0 <= stream < 2**64)):
             kind = type(value).__name__
             raise ArgumentError(
-                f"a {kind} on a GPU has stream {stream!r:.40}; expected None or a cudaStream_t's number"
+                f"a {kind} on a GPU has stream {stream!r:.40}; expected None or a cudaStream_t's number",
+                code="DG-GPU-012",
             )
         stream = None if stream is None else int(stream)
         return _GpuArray(pointer or 0, shape, dtype, strides, bool(read_only), stream)
@@ -435,7 +443,8 @@ def _viewed(value: Any) -> Any:
         return import_module("cupy").from_dlpack(value)
     except ImportError:
         raise ArgumentTypeError(
-            f"a {type(value).__name__} has no CUDA array interface; to take it by DLPack, install CuPy"
+            f"a {type(value).__name__} has no CUDA array interface; to take it by DLPack, install CuPy",
+            code="DG-GPU-013",
         ) from None
 
 
@@ -460,4 +469,4 @@ def _module_of(values: Any) -> Any:
 def require(fault: bytes | None) -> None:
     """Raise GpuError with the message of the library, if there is one."""
     if fault is not None:
-        raise GpuError(fault.decode())
+        raise GpuError(fault.decode(), code="DG-GPU-014")

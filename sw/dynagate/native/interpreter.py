@@ -144,7 +144,7 @@ def loaded(word: int, kernels: tuple[InterpreterKernel, ...], folder: Path | Non
     try:
         function = ctypes.CDLL(str(path)).dynagate_integers
     except (OSError, AttributeError) as error:
-        raise CompileError(f"{path} is not the interpreter of integers: {error}") from None
+        raise CompileError(f"{path} is not the interpreter of integers: {error}", code="DG-COMPILE-009") from None
     function.argtypes = [ctypes.c_void_p] * 7 + [ctypes.c_long]
     return function
 

@@ -61,7 +61,9 @@ def _long(number: int) -> ctypes.c_long:
 def check_threads(threads: int) -> None:
     """Raise ArgumentError if the number of threads is less than one or too large."""
     if not (is_whole(threads) and 1 <= threads <= MAX_THREADS):
-        raise ArgumentError(f"{shown(threads)} threads; expected 1 or more, at most {MAX_THREADS}")
+        raise ArgumentError(
+            f"{shown(threads)} threads; expected 1 or more, at most {MAX_THREADS}", code="DG-COMPILE-010"
+        )
 
 
 class Kernel:
@@ -102,7 +104,9 @@ class Kernel:
             self._planes = getattr(loaded, f"{self.source.name}_planes_{suffix}")
             self.one = getattr(loaded, f"{self.source.name}_one_{suffix}")
         except (OSError, AttributeError) as error:
-            raise CompileError(f"{path} is not the library of {self.source.name}: {error}") from None
+            raise CompileError(
+                f"{path} is not the library of {self.source.name}: {error}", code="DG-COMPILE-011"
+            ) from None
         self._inputs = ctypes.c_void_p * len(graph.inputs)
         self._outputs = ctypes.c_void_p * len(graph.outputs)
         whole_batch = self._planes if layout == "planes" else self._rows
@@ -169,7 +173,9 @@ class Kernel:
     def _checked_call(self, read: BoundArrays, written: BoundArrays, batch: int) -> Callable[[], int]:
         for placed, what in ((read, "inputs"), (written, "outputs")):
             if placed.arrays and len(placed.arrays[0]) != batch:
-                raise ArgumentError(f"{what} of {len(placed.arrays[0])} samples for a batch of {batch}")
+                raise ArgumentError(
+                    f"{what} of {len(placed.arrays[0])} samples for a batch of {batch}", code="DG-COMPILE-012"
+                )
         return self._call(read, written, batch)
 
     def _call(self, read: BoundArrays, written: BoundArrays, batch: int) -> Callable[[], int]:
@@ -228,14 +234,18 @@ class Kernel:
             check_written(f"out.{port.name}", array, (len(arrays[0]), *port.shape), self.dtype)
             if not self.fits(array):
                 raise ArgumentError(
-                    f"out.{port.name} does not lie in {self.layout} without gaps, as this kernel takes it"
+                    f"out.{port.name} does not lie in {self.layout} without gaps, as this kernel takes it",
+                    code="DG-COMPILE-013",
                 )
         stride = 0
         if self.layout == "planes":
             strides = {port.name: stride_of(outputs[port.name]) for port in self.graph.outputs}
             differing = sorted({step for step in strides.values() if step})
             if len(differing) > 1:
-                raise ArgumentError(f"planes of results are {strides} numbers apart; expected results of one call")
+                raise ArgumentError(
+                    f"planes of results are {strides} numbers apart; expected results of one call",
+                    code="DG-COMPILE-014",
+                )
             stride = differing[0] if differing else len(arrays[0])
         return BoundArrays(arrays, self._outputs(*map(address, arrays)), stride)
 

@@ -281,7 +281,7 @@ class LoopKernel:
             self._call = getattr(loaded, f"{source.name}_{suffix}")
             shared = getattr(loaded, f"{source.name}_shared_{suffix}")
         except (OSError, AttributeError) as error:
-            raise CompileError(f"{path} is not the library of {source.name}: {error}") from None
+            raise CompileError(f"{path} is not the library of {source.name}: {error}", code="DG-COMPILE-015") from None
         self._shared = ctypes.cast(shared, ctypes.c_void_p).value or 0
         self.threads, self._pool = threads, Pool(threads, folder) if threads > 1 else None
         self._pointers = ctypes.c_void_p * len(loop.inputs), ctypes.c_void_p * len(loop.outputs)
@@ -399,4 +399,6 @@ def _stride(array: Array) -> int:
     """Return the number of elements from one sample to the next."""
     if array[:1].flags.c_contiguous and array.strides[0] % array.itemsize == 0:
         return array.strides[0] // array.itemsize if len(array) > 1 else array.size
-    raise ArgumentError(f"samples of shape {array.shape[1:]} are not in one piece; expected a contiguous array")
+    raise ArgumentError(
+        f"samples of shape {array.shape[1:]} are not in one piece; expected a contiguous array", code="DG-COMPILE-016"
+    )

@@ -101,7 +101,8 @@ class LoopText(ABC):
         if self.size > MOST_VALUES:
             raise ArgumentError(
                 f"loop '{loop.name}' of {loop.robot} has {self.size:,} values an iteration; expected at "
-                f"most {MOST_VALUES:,}"
+                f"most {MOST_VALUES:,}",
+                code="DG-COMPILE-017",
             )
         self._results = {port.name: k for k, port in enumerate(loop.outputs)}
 

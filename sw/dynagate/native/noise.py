@@ -45,7 +45,7 @@ class NoiseLines:
 
     def __init__(self, nodes: int, knots: int, scale: Array) -> None:
         if nodes > knots or nodes < min(2, knots):
-            raise ArgumentError(f"nodes={nodes}; expected 2 to {knots}, as many as knots")
+            raise ArgumentError(f"nodes={nodes}; expected 2 to {knots}, as many as knots", code="DG-COMPILE-018")
         at = np.linspace(0.0, nodes - 1.0, knots)
         self.nodes, self.knots, self.width = nodes, knots, len(scale)
         self.node = np.minimum(at.astype(np.int32), max(nodes - 2, 0))

@@ -68,7 +68,10 @@ def _statement(graph: Graph, i: int, slot: Sequence[int], dtype: str) -> str:
         operands.append(_literal(2.0**node.constant if node.op == "shift" else node.constant, dtype))
     row = NATIVE[node.op]
     if node.op == "noise":
-        raise ArgumentError(f"{graph.name} has random numbers; expected a function without them for a single file of C")
+        raise ArgumentError(
+            f"{graph.name} has random numbers; expected a function without them for a single file of C",
+            code="DG-COMPILE-019",
+        )
     if row.single:
         text = f"{row.single}{end}({operands[0]})"
     elif row.function:

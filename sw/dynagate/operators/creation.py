@@ -69,14 +69,17 @@ def operator(
     _check(backend, gradient)
     for name, value in (("policy", policy), ("region", region)):
         if value is not None and backend != FIXED and gradient != BITS:
-            raise ArgumentError(f"{name} without integers to choose formats for; expected backend='{FIXED}'")
+            raise ArgumentError(
+                f"{name} without integers to choose formats for; expected backend='{FIXED}'", code="DG-ARG-048"
+            )
     loaded = robot_of(robot)
     function = requested(function).name
     reverse_scan = f"{function}_vjp"
     if algorithm.form == SCAN and reverse_scan in SCANS:
         raise ArgumentError(
             f"form '{SCAN}' of an operator, which is differentiated both ways and again; expected another form, or "
-            f"dynagate.compile(robot, '{reverse_scan}', form='{SCAN}')"
+            f"dynagate.compile(robot, '{reverse_scan}', form='{SCAN}')",
+            code="DG-ARG-049",
         )
     graph = trace(loaded, function, algorithm)
     if isinstance(backend, str) and backend in COMPILED:
@@ -93,7 +96,8 @@ def operator(
             raise ArgumentError(
                 f"gradient {gradient!r} of {graph.name} with {', '.join(algorithm.changed()) or 'no options'}; "
                 f"expected '{FLOAT}', or one of the functions whose products are listed: forward_dynamics, "
-                "inverse_dynamics"
+                "inverse_dynamics",
+                code="DG-ARG-050",
             )
         listed = trace(loaded, f"{graph.name}_vjp", algorithm)
         source = FIXED if gradient == BITS else gradient
@@ -150,12 +154,17 @@ def _check(backend: Backend, gradient: Gradient) -> None:
     for name, value, words in (("backend", backend, (*COMPILED, NUMPY, FIXED)), ("gradient", gradient, (FLOAT, BITS))):
         if not isinstance(value, str | Function):
             raise ArgumentTypeError(
-                f"{name} is a {type(value).__name__}; expected one of {', '.join(words)}, or a compiled function"
+                f"{name} is a {type(value).__name__}; expected one of {', '.join(words)}, or a compiled function",
+                code="DG-ARG-051",
             )
         if isinstance(value, str) and value not in words:
-            raise ArgumentError(f"{name} '{value}'; expected one of {', '.join(words)}, or a compiled function")
+            raise ArgumentError(
+                f"{name} '{value}'; expected one of {', '.join(words)}, or a compiled function", code="DG-ARG-052"
+            )
     if gradient != FLOAT and isinstance(backend, str) and backend != FIXED:
-        raise ArgumentError(f"gradient {gradient!r} with backend '{backend}'; expected '{FLOAT}' for floating point")
+        raise ArgumentError(
+            f"gradient {gradient!r} with backend '{backend}'; expected '{FLOAT}' for floating point", code="DG-ARG-053"
+        )
 
 
 def _accelerator(
@@ -172,6 +181,7 @@ def _accelerator(
         raise ArgumentError(
             f"{role} {accelerator!r} computes {device.function} of {device.robot} from "
             f"{', '.join(port.name for port in device.inputs)}; expected {graph.name} of {robot.name} from "
-            f"{', '.join(port.name for port in graph.inputs)}"
+            f"{', '.join(port.name for port in graph.inputs)}",
+            code="DG-ARG-054",
         )
     return accelerator

@@ -37,7 +37,7 @@ def by_name(graph: HasInputs, positional: Sequence[Any], named: Mapping[str, Any
     inputs = {**dict(zip(names, positional, strict=False)), **named}
     if len(inputs) == len(names) == len(positional) + len(named) and all(name in inputs for name in names):
         return {name: inputs[name] for name in names}
-    raise ArgumentTypeError(_fault(graph.name, names, len(positional), list(named)))
+    raise ArgumentTypeError(_fault(graph.name, names, len(positional), list(named)), code="DG-ARG-055")
 
 
 def _fault(function: str, names: Sequence[str], count: int, named: Sequence[str]) -> str:
@@ -64,9 +64,11 @@ def check_dtypes(inputs: Mapping[str, Any]) -> None:
             continue
         dtype, expected = (str(x.dtype).removeprefix("torch.") for x in (array, one))
         if dtype not in FLOATS:
-            raise ArgumentTypeError(f"input '{name}' is {dtype}; expected {' or '.join(FLOATS)}")
+            raise ArgumentTypeError(f"input '{name}' is {dtype}; expected {' or '.join(FLOATS)}", code="DG-ARG-056")
         if dtype != expected:
-            raise ArgumentTypeError(f"input '{name}' is {dtype} and '{first}' {expected}; expected one dtype")
+            raise ArgumentTypeError(
+                f"input '{name}' is {dtype} and '{first}' {expected}; expected one dtype", code="DG-ARG-057"
+            )
 
 
 def axes_of(ports: Sequence[Port], arrays: Sequence[Any]) -> tuple[int, ...]:

@@ -32,7 +32,8 @@ def check_differentiable(graph: Graph) -> None:
         if len(set(port.nodes)) < len(port.nodes):
             raise ArgumentError(
                 f"input '{port.name}' of {graph.name} is symmetric, so its entries cannot vary separately; expected "
-                "another function"
+                "another function",
+                code="DG-ARG-058",
             )
 
 

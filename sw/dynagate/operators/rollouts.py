@@ -72,13 +72,16 @@ class RolloutOperator:
         **options: Any,
     ) -> None:
         if backend not in BACKENDS:
-            raise ArgumentError(f"backend '{backend}' of a rollout; expected one of {', '.join(BACKENDS)}")
+            raise ArgumentError(
+                f"backend '{backend}' of a rollout; expected one of {', '.join(BACKENDS)}", code="DG-ARG-059"
+            )
         if dt is None:
-            raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
+            raise ArgumentError("dt=None for an operator; expected a constant time step in seconds", code="DG-ARG-060")
         if options.get("linearize", False) is not False:
             raise ArgumentError(
                 "linearize= of an operator, which returns no a and b; expected the framework's own derivatives, or "
-                "`dynagate.Rollout`"
+                "`dynagate.Rollout`",
+                code="DG-ARG-061",
             )
         requested = names_of("outputs", outputs)
         self.keep_unconverged = False
@@ -124,7 +127,8 @@ class RolloutOperator:
         for name in names:
             if name not in known:
                 raise ArgumentError(
-                    f"outputs has '{name}'{nearest(name, known)}; expected some of {', '.join(known)} for this rollout"
+                    f"outputs has '{name}'{nearest(name, known)}; expected some of {', '.join(known)} for this rollout",
+                    code="DG-ARG-062",
                 )
         return tuple(dict.fromkeys(names))
 
@@ -195,14 +199,18 @@ class RolloutOperator:
         """Raise ArgumentError if the dtype of the rollout has no gradient, before anything is computed."""
         if not self.direct and self.dtype != np.float64:
             raise ArgumentError(
-                f"dtype {self.dtype} of a gradient through {self.rollout.integrator.in_errors}; expected {self.float64}"
+                f"dtype {self.dtype} of a gradient through {self.rollout.integrator.in_errors}; "
+                f"expected {self.float64}",
+                code="DG-ARG-063",
             )
 
     def check_dtype(self, dtype: str) -> None:
         """Raise ArgumentTypeError if a dtype is not the rollout's."""
         if dtype != str(self.dtype):
             raise ArgumentTypeError(
-                f"inputs of {self.arguments.name} are {dtype}; expected {self.dtype}, or a rollout with dtype='{dtype}'"
+                f"inputs of {self.arguments.name} are {dtype}; "
+                f"expected {self.dtype}, or a rollout with dtype='{dtype}'",
+                code="DG-ARG-064",
             )
 
     def forward(self, q0: Array, qd0: Array, tau: Array, *held: Array) -> list[Array]:

@@ -23,7 +23,9 @@ def path_of(path: str | PathLike[str], reader: str) -> Path:
         reader: Name of the function that was called, for the error.
     """
     if not isinstance(path, str | PathLike) or not isinstance(os.fspath(path), str):
-        raise ArgumentTypeError(f"{reader}({path!r}); expected the path of a robot's file, a str or Path")
+        raise ArgumentTypeError(
+            f"{reader}({path!r}); expected the path of a robot's file, a str or Path", code="DG-ROBOT-005"
+        )
     return Path(path)
 
 
@@ -41,7 +43,9 @@ def check_reading(gravity: Any, lock: Any, round_rotations: Any) -> None:
     """
     numbers("gravity=", gravity, (3,), GRAVITY, RobotError)
     if not isinstance(lock, Mapping | None):
-        raise ArgumentTypeError(f"lock={lock!r}; expected positions in rad or m by joint, such as {{'joint': 0.0}}")
+        raise ArgumentTypeError(
+            f"lock={lock!r}; expected positions in rad or m by joint, such as {{'joint': 0.0}}", code="DG-ROBOT-006"
+        )
     for joint, position in (lock or {}).items():
         number(
             f"lock of joint {shown(joint)} is ", position, FINITE.called("a finite position in rad or m"), RobotError

@@ -55,12 +55,15 @@ def body_at(link: Link, pose: Pose) -> tuple[float, Vector3, Matrix3]:
 def with_robot(robot: Tree, other: RobotTree, on: str, translation: Any, rotation: Any, prefix: str) -> Tree:
     """Implement `Robot.with_robot`."""
     if not isinstance(other, RobotTree):
-        raise ArgumentTypeError(f"other={shown(other)}; expected a Robot")
+        raise ArgumentTypeError(f"other={shown(other)}; expected a Robot", code="DG-ROBOT-007")
     if not isinstance(prefix, str):
-        raise ArgumentTypeError(f"prefix={shown(prefix)}; expected a text, such as 'left_'")
+        raise ArgumentTypeError(f"prefix={shown(prefix)}; expected a text, such as 'left_'", code="DG-ROBOT-008")
     check_texts(RobotError, on=on)
     if other.variable:
-        raise RobotError(f"robot '{other.name}' has variable parameters; expected with_variable() after attaching it")
+        raise RobotError(
+            f"robot '{other.name}' has variable parameters; expected with_variable() after attaching it",
+            code="DG-ROBOT-009",
+        )
     frame = robot.frame(on)
     own = Frame(on, frame.link)
     turned = numbers("rotation=", rotation, (3, 3), FINITE, RobotError)
@@ -102,7 +105,8 @@ def _check_free(robot: RobotTree, other: RobotTree) -> None:
         if both:
             raise RobotError(
                 f"robots '{robot.name}' and '{other.name}' both have the {what} '{both[0]}'; expected prefix=, such as "
-                "prefix='tool_'"
+                "prefix='tool_'",
+                code="DG-ROBOT-010",
             )
 
 
@@ -113,13 +117,20 @@ def _part_names(robot: RobotTree) -> list[str]:
 def with_names(robot: Tree, names: Mapping[str, str], prefix: str = "") -> Tree:
     """Implement `Robot.with_names`."""
     if not isinstance(names, Mapping) or not all(isinstance(x, str) for each in names.items() for x in each):
-        raise ArgumentTypeError(f"names={shown(names)}; expected names such as {{'arm': 'upper_arm'}}")
+        raise ArgumentTypeError(
+            f"names={shown(names)}; expected names such as {{'arm': 'upper_arm'}}", code="DG-ROBOT-011"
+        )
     known = [*robot.joint_names, *_part_names(robot)]
     for name in names:
         if name not in known:
-            raise RobotError(f"robot '{robot.name}' has no link, joint or frame '{name}'{nearest(name, known)}")
+            raise RobotError(
+                f"robot '{robot.name}' has no link, joint or frame '{name}'{nearest(name, known)}", code="DG-ROBOT-012"
+            )
     if robot.variable and (names or prefix):
-        raise RobotError(f"robot '{robot.name}' has variable parameters; expected with_variable() after other names")
+        raise RobotError(
+            f"robot '{robot.name}' has variable parameters; expected with_variable() after other names",
+            code="DG-ROBOT-013",
+        )
 
     def new(name: str) -> str:
         return prefix + names.get(name, name)
@@ -144,7 +155,9 @@ def with_names(robot: Tree, names: Mapping[str, str], prefix: str = "") -> Tree:
     ):
         if len({*now}) < len({*before}):
             twice = next(name for k, name in enumerate(now) if name in now[:k])
-            raise RobotError(f"two parts would have the name '{twice}' of a {what}; expected different names")
+            raise RobotError(
+                f"two parts would have the name '{twice}' of a {what}; expected different names", code="DG-ROBOT-014"
+            )
     return changed
 
 
@@ -154,13 +167,17 @@ def without(robot: Tree, names: Sequence[str]) -> Tree:
     for name in names:
         check_texts(RobotError, link=name)
         if name not in known:
-            raise RobotError(f"robot '{robot.name}' has no link or frame '{name}'{nearest(name, known)}")
+            raise RobotError(
+                f"robot '{robot.name}' has no link or frame '{name}'{nearest(name, known)}", code="DG-ROBOT-015"
+            )
     gone: set[int] = set()
     for i, link in enumerate(robot.links):
         if link.name in names or link.parent in gone:
             gone.add(i)
     if len(gone) == len(robot.links):
-        raise RobotError(f"without() would remove all links of robot '{robot.name}'; expected one to remain")
+        raise RobotError(
+            f"without() would remove all links of robot '{robot.name}'; expected one to remain", code="DG-ROBOT-016"
+        )
     index = {-1: -1}
     for i in range(len(robot.links)):
         if i not in gone:
@@ -171,7 +188,8 @@ def without(robot: Tree, names: Sequence[str]) -> Tree:
         if link.joint.mimic and link.joint.mimic.joint not in joints:
             raise RobotError(
                 f"joint '{link.joint.name}' mimics joint '{link.joint.mimic.joint}', which would be removed; expected "
-                "both to be removed, or the first one to be held by with_locked()"
+                "both to be removed, or the first one to be held by with_locked()",
+                code="DG-ROBOT-017",
             )
     frames = [
         replace(frame, link=index[frame.link])
@@ -196,7 +214,9 @@ def without(robot: Tree, names: Sequence[str]) -> Tree:
 def with_locked(robot: Tree, positions: Mapping[str, float]) -> Tree:
     """Implement `Robot.with_locked`."""
     if not isinstance(positions, Mapping):
-        raise ArgumentTypeError(f"positions={shown(positions)}; expected positions by joint, such as {{'elbow': 0.5}}")
+        raise ArgumentTypeError(
+            f"positions={shown(positions)}; expected positions by joint, such as {{'elbow': 0.5}}", code="DG-ROBOT-018"
+        )
     held = _locked_positions(robot, positions)
     links: list[Link] = []
     frames: list[Frame] = []
@@ -214,7 +234,9 @@ def with_locked(robot: Tree, positions: Mapping[str, float]) -> Tree:
         if above >= 0:
             links[above] = links[above].joined(*body_at(link, pose))
     if not links:
-        raise RobotError(f"with_locked() would hold all joints of robot '{robot.name}'; expected one to move")
+        raise RobotError(
+            f"with_locked() would hold all joints of robot '{robot.name}'; expected one to move", code="DG-ROBOT-019"
+        )
     moved = []
     for frame in robot.frames:
         above, pose = place[frame.link]
@@ -233,11 +255,15 @@ def _locked_positions(robot: RobotTree, positions: Mapping[str, float]) -> dict[
     held: dict[str, float] = {}
     for name, position in positions.items():
         if name not in joints:
-            raise RobotError(f"robot '{robot.name}' has no joint '{name}'{nearest(str(name), joints)}")
+            raise RobotError(
+                f"robot '{robot.name}' has no joint '{name}'{nearest(str(name), joints)}", code="DG-ROBOT-020"
+            )
         joint = joints[name]
         if not joint.kind.single or joint.mimic is not None:
             kind = f"mimics '{joint.mimic.joint}'" if joint.mimic else f"is {joint.type}"
-            raise RobotError(f"joint '{name}' {kind}; expected a joint of one degree of freedom of its own")
+            raise RobotError(
+                f"joint '{name}' {kind}; expected a joint of one degree of freedom of its own", code="DG-ROBOT-021"
+            )
         unit = joint.kind.units[0]
         held[name] = number(
             f"position of joint '{name}' is ", position, FINITE.called(f"a number in {unit}"), RobotError
@@ -247,7 +273,10 @@ def _locked_positions(robot: RobotTree, positions: Mapping[str, float]) -> dict[
             held[joint.name] = joint.mimic.multiplier * held[joint.mimic.joint] + joint.mimic.offset
     for constraint in robot.constraints:
         if constraint.kind == JOINTS and {constraint.frame, constraint.to} & set(held):
-            raise RobotError(f"{constraint.text} is of a joint that would be held; expected the joint to stay free")
+            raise RobotError(
+                f"{constraint.text} is of a joint that would be held; expected the joint to stay free",
+                code="DG-ROBOT-022",
+            )
     return held
 
 
@@ -264,18 +293,22 @@ def with_root(robot: Tree, name: str) -> Tree:
     check_texts(RobotError, link=name)
     names = [link.name for link in robot.links]
     if name not in names:
-        raise RobotError(f"robot '{robot.name}' has no moving link '{name}'{nearest(name, names)}")
+        raise RobotError(f"robot '{robot.name}' has no moving link '{name}'{nearest(name, names)}", code="DG-ROBOT-023")
     roots = [i for i, link in enumerate(robot.links) if link.parent < 0]
     if len(roots) != 1 or not robot.links[roots[0]].joint.kind.free:
         raise RobotError(
             f"the base of robot '{robot.name}' is fixed, so its mass is unknown; expected a robot with one floating "
-            "root, as floating_base=True reads it"
+            "root, as floating_base=True reads it",
+            code="DG-ROBOT-024",
         )
     chain = robot.ancestors(names.index(name))
     for i in chain[1:]:
         if not robot.links[i].joint.kind.single:
             joint = robot.links[i].joint
-            raise RobotError(f"joint '{joint.name}' is {joint.type}; expected joints of one axis between the roots")
+            raise RobotError(
+                f"joint '{joint.name}' is {joint.type}; expected joints of one axis between the roots",
+                code="DG-ROBOT-025",
+            )
     # the frame of each link on the chain, except the last, moves to the joint after it
     shift = {i: inverse_pose(pose_of(robot.links[after].joint)) for i, after in pairwise(chain)}
     nowhere = np.eye(3), np.zeros(3)

@@ -24,5 +24,6 @@ def robot_of(robot: RobotOrName) -> Robot:
     if isinstance(robot, str | PathLike):
         return robots.load(robot)
     raise ArgumentTypeError(
-        f"robot is {robot!r:.60}; expected a Robot, a name such as 'two_joint_arm', or the path of a URDF file"
+        f"robot is {robot!r:.60}; expected a Robot, a name such as 'two_joint_arm', or the path of a URDF file",
+        code="DG-ROBOT-026",
     )

@@ -80,7 +80,9 @@ def _axis(element: Any, where: str) -> Floats:
     axis = np.array([1.0, 0.0, 0.0]) if child is None else numbers(child, "xyz", where, 3)
     size = float(np.linalg.norm(axis))
     if size < 1e-9:
-        raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
+        raise RobotError(
+            f"{where} has axis {axis.tolist()}; expected a direction that is not zero", code="DG-ROBOT-027"
+        )
     return axis / size
 
 
@@ -89,7 +91,9 @@ def _replace(root: Any, element: Any, kind: str) -> Iterator[str]:
     name = attribute(element, "name", f"line {element.sourceline}: a joint")
     where = f"joint '{name}'"
     if element.find("mimic") is not None:
-        raise RobotError(f"{where} is {kind} and mimics another; expected a joint of one axis to mimic another")
+        raise RobotError(
+            f"{where} is {kind} and mimics another; expected a joint of one axis to mimic another", code="DG-ROBOT-028"
+        )
     limit = only(element, "limit", where)
     if limit is not None and {"lower", "upper"} & set(limit.keys()):
         yield f"position limits of joint '{name}' are not read, because it is {kind}"
@@ -99,7 +103,10 @@ def _replace(root: Any, element: Any, kind: str) -> Iterator[str]:
     taken = {other.get("name") for other in root.iterchildren("link", "joint") if other is not element}
     for each in (*names, *links):
         if each in taken:
-            raise RobotError(f"{where} is {kind}, which needs the name '{each}'; expected no other part of this name")
+            raise RobotError(
+                f"{where} is {kind}, which needs the name '{each}'; expected no other part of this name",
+                code="DG-ROBOT-029",
+            )
     index = root.index(element)
     for k, (_, type_, axis) in enumerate(parts):
         joint = root.makeelement("joint", name=names[k], type=type_)
@@ -133,8 +140,13 @@ def _thread(element: Any, where: str) -> float:
     """Return the translation of a screw in m/rad. Files write it in m per 2π rad."""
     pitch = next((each for each in element.iterchildren("*") if local_name(each.tag) == "screw_thread_pitch"), None)
     if pitch is None:
-        raise RobotError(f"{where} is a screw without <drake:screw_thread_pitch value=>; expected m for each turn")
+        raise RobotError(
+            f"{where} is a screw without <drake:screw_thread_pitch value=>; expected m for each turn",
+            code="DG-ROBOT-030",
+        )
     value = number(pitch, "value", where) / (2.0 * math.pi)
     if not abs(value) >= SMALLEST_RATIO:
-        raise RobotError(f"{where} has a pitch of {value:g} m/rad; expected {SMALLEST_RATIO:g} or more")
+        raise RobotError(
+            f"{where} has a pitch of {value:g} m/rad; expected {SMALLEST_RATIO:g} or more", code="DG-ROBOT-031"
+        )
     return value

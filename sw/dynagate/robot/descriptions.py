@@ -35,18 +35,25 @@ def described(name: str) -> Path:
         RobotError: The package does not have the robot, cannot clone its files, or has no file that can be read.
     """
     if find_spec(PACKAGE) is None:
-        raise MissingExtraError(f"'{name}' is a name of the package '{PACKAGE}'; pip install {PACKAGE}")
+        raise MissingExtraError(
+            f"'{name}' is a name of the package '{PACKAGE}'; pip install {PACKAGE}", code="DG-URDF-001"
+        )
     known = [each.name for each in pkgutil.iter_modules(import_module(PACKAGE).__path__) if is_description(each.name)]
     if name not in known:
         raise RobotError(
-            f"the package '{PACKAGE}' has no robot '{name}'{nearest(name, known)}; expected one of its {len(known)}"
+            f"the package '{PACKAGE}' has no robot '{name}'{nearest(name, known)}; expected one of its {len(known)}",
+            code="DG-URDF-002",
         )
     try:
         module = import_module(f"{PACKAGE}.{name}")
     except Exception as error:  # git, the network or the module may fail
         text = " ".join(str(error).split())
-        raise RobotError(f"the package '{PACKAGE}' cannot fetch '{name}': {text or type(error).__name__}") from None
+        raise RobotError(
+            f"the package '{PACKAGE}' cannot fetch '{name}': {text or type(error).__name__}", code="DG-URDF-003"
+        ) from None
     for key in FILES:
         if hasattr(module, key):
             return Path(getattr(module, key))
-    raise RobotError(f"'{name}' of the package '{PACKAGE}' has no file of URDF or MJCF; expected another robot")
+    raise RobotError(
+        f"'{name}' of the package '{PACKAGE}' has no file of URDF or MJCF; expected another robot", code="DG-URDF-004"
+    )

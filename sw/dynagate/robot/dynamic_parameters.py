@@ -48,7 +48,9 @@ def _changed(link: Link, row: Array) -> Link:
     """Return a link with the numbers (13,) of a row, its own where they are the same to rounding."""
     for name, value in zip(OF_JOINT, row[COUNT:], strict=True):
         if value < 0.0:
-            raise RobotError(f"joint '{link.joint.name}' has {name} {value:g}; expected a number of 0 or more")
+            raise RobotError(
+                f"joint '{link.joint.name}' has {name} {value:g}; expected a number of 0 or more", code="DG-ROBOT-032"
+            )
     armature, damping, friction = map(float, row[COUNT:])
     joint = replace(link.joint, armature=armature, damping=damping, friction=friction)
     own = link.parameters()

@@ -62,7 +62,10 @@ class EditableTree(RobotTree):
         check_texts(RobotError, name=name, on=on)
         below = self.frame(on)
         if name in {link.name for link in self.links} | {frame.name for frame in self.frames}:
-            raise RobotError(f"robot '{self.name}' has a frame '{name}' already; expected a name that is not taken")
+            raise RobotError(
+                f"robot '{self.name}' has a frame '{name}' already; expected a name that is not taken",
+                code="DG-ROBOT-033",
+            )
         turned = numbers(f"frame '{name}' has rotation ", rotation, (3, 3), FINITE, RobotError)
         at = numbers(f"frame '{name}' has translation ", translation, (3,), FINITE, RobotError)
         own = Frame(name, below.link, matrix3(turned), vector3(at))
@@ -168,7 +171,9 @@ class EditableTree(RobotTree):
         if to != "":
             check_texts(RobotError, to=to)
         if len(np.shape(polynomial)) != 1 or isinstance(polynomial, str):
-            raise ArgumentTypeError(f"polynomial={shown(polynomial)}; expected numbers, the constant one first")
+            raise ArgumentTypeError(
+                f"polynomial={shown(polynomial)}; expected numbers, the constant one first", code="DG-ROBOT-034"
+            )
         own = Constraint(joint, JOINTS, to, stiffness, damping, compliance, polynomial=tuple(polynomial))
         return replace(self, constraints=(*self.constraints, own.with_floats()))
 
@@ -219,7 +224,10 @@ class EditableTree(RobotTree):
         ratios = _per_joint(self, "gear", gear, FINITE)
         for link, ratio in zip(self.links, ratios, strict=True):
             if not ratio:
-                raise RobotError(f"gear 0 of joint '{link.joint.name}'; expected turns of the rotor for each turn")
+                raise RobotError(
+                    f"gear 0 of joint '{link.joint.name}'; expected turns of the rotor for each turn",
+                    code="DG-ROBOT-035",
+                )
         links = [
             replace(link, joint=replace(link.joint, armature=ratio * ratio * inertia))
             for link, inertia, ratio in zip(self.links, inertias, ratios, strict=True)
@@ -298,7 +306,9 @@ class EditableTree(RobotTree):
         """
         for name in names:
             if not isinstance(name, str):
-                raise ArgumentTypeError(f"with_variable() got {shown(name)}; expected names such as 'forearm.mass'")
+                raise ArgumentTypeError(
+                    f"with_variable() got {shown(name)}; expected names such as 'forearm.mass'", code="DG-ROBOT-036"
+                )
         return replace(self, variable=(*self.variable, *names))
 
     @cached_property
@@ -357,7 +367,8 @@ class EditableTree(RobotTree):
         if link not in names:
             raise RobotError(
                 f"robot '{self.name}' has no moving link '{link}'{nearest(link, names)}; expected one of "
-                f"{', '.join(names)}"
+                f"{', '.join(names)}",
+                code="DG-ROBOT-037",
             )
         links = [known.joined(mass, com, inertia) if known.name == link else known for known in self.links]
         return replace(self, links=tuple(links))
@@ -383,5 +394,8 @@ def _per_joint(
     if not isinstance(values, tuple):
         return [0.0 if spares_floating and link.joint.kind.free else values for link in robot.links]
     if len(values) != count:
-        raise RobotError(f"{len(values)} {what}s for {count} joints of robot '{robot.name}'; expected one, or {count}")
+        raise RobotError(
+            f"{len(values)} {what}s for {count} joints of robot '{robot.name}'; expected one, or {count}",
+            code="DG-ROBOT-038",
+        )
     return list(values)

@@ -61,7 +61,7 @@ class FileErrors:
             listed.append(f"and {len(self._lines) - MAX_LISTED} more")
         text = "\n  ".join([f"{len(self._lines)} errors:", *listed])
         advice = f"\n{purpose}, add {python}\non the command line {self._flags()}" if self._options else ""
-        return RobotError(text + advice)
+        return RobotError(text + advice, code="DG-ROBOT-039")
 
     def _flags(self) -> str:
         """Return the collected options as they are written on the command line."""
@@ -83,4 +83,5 @@ def warn_of_friction(file: str, robot: RobotTree) -> None:
             f"{file}: Coulomb friction of joint '{joints[0]}'{more} acts with forces=[dynagate.forces.Friction()] "
             "(--force friction) only; ignore_friction=True (--ignore-friction) reads the robot without",
             RobotWarning,
+            code="DG-ROBOT-040",
         )

@@ -25,15 +25,20 @@ def read_file(
     """
     check_flags(trust=trust)
     if not isinstance(path, str | PathLike):
-        raise ArgumentTypeError(f"path={path!r:.60}; expected the path of a robot's file")
+        raise ArgumentTypeError(f"path={path!r:.60}; expected the path of a robot's file", code="DG-ROBOT-041")
     file = Path(path)
     is_xacro = file.suffix == ".xacro"
     if arguments is not None and not is_xacro:
-        raise RobotError(f"arguments= for {file.name}; expected a .xacro file, whose macros take arguments")
+        raise RobotError(
+            f"arguments= for {file.name}; expected a .xacro file, whose macros take arguments", code="DG-ROBOT-042"
+        )
     if not (is_xacro or is_mjcf(file)):
         return read_urdf(file, **options)
     if not trust:
         risk = "can run any program" if is_xacro else "names files that MuJoCo opens"
         kind = "xacro" if is_xacro else "MJCF"
-        raise RobotError(f"{file.name} is {kind}, which {risk}; expected trust=True for a file that you trust, or URDF")
+        raise RobotError(
+            f"{file.name} is {kind}, which {risk}; expected trust=True for a file that you trust, or URDF",
+            code="DG-ROBOT-043",
+        )
     return read_xacro(file, arguments, **options) if is_xacro else read_mjcf(file, **options)

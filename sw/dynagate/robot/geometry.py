@@ -52,8 +52,12 @@ def pose_of(origin: Any, where: str, rounding: Rounding) -> tuple[Floats, Floats
     if origin.get("quat_xyzw") is None:
         return rounding.from_rpy(rpy.tolist(), where), xyz
     if origin.get("rpy") is not None:
-        raise RobotError(f"{where} has an <{origin.tag}> with rpy and quat_xyzw; expected one of them")
+        raise RobotError(
+            f"{where} has an <{origin.tag}> with rpy and quat_xyzw; expected one of them", code="DG-ROBOT-044"
+        )
     x, y, z, w = numbers(origin, "quat_xyzw", where, 4)
     if not abs(math.hypot(x, y, z, w) - 1.0) <= UNIT:
-        raise RobotError(f"{where} has quat_xyzw of length {math.hypot(x, y, z, w):.9g}; expected 1")
+        raise RobotError(
+            f"{where} has quat_xyzw of length {math.hypot(x, y, z, w):.9g}; expected 1", code="DG-ROBOT-045"
+        )
     return rounding.rotation(matrix_of(np.array([w, x, y, z])), where), xyz

@@ -26,11 +26,16 @@ def with_helical(robot: Tree, joint: str, pitch: float) -> Tree:
     pitch = number("pitch=", pitch, FINITE.called("a finite number, in m/rad"), ArgumentTypeError)
     place = next((i for i, link in enumerate(robot.links) if link.joint.name == joint), None)
     if place is None:
-        raise RobotError(f"robot '{robot.name}' has no joint '{joint}'; expected one of {', '.join(robot.joint_names)}")
+        raise RobotError(
+            f"robot '{robot.name}' has no joint '{joint}'; expected one of {', '.join(robot.joint_names)}",
+            code="DG-ROBOT-046",
+        )
     screw = robot.links[place]
     if not screw.joint.kind.turning or screw.joint.mimic is not None:
         kind = "mimics another" if screw.joint.mimic else f"is {screw.joint.type}"
-        raise RobotError(f"joint '{joint}' {kind}; expected a revolute or continuous joint that mimics no other")
+        raise RobotError(
+            f"joint '{joint}' {kind}; expected a revolute or continuous joint that mimics no other", code="DG-ROBOT-047"
+        )
 
     def moved(index: int) -> int:
         """A link's number behind the one that is put in."""

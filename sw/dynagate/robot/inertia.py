@@ -27,15 +27,17 @@ def check_array(label: str, value: Any, shape: tuple[int, ...]) -> None:
     try:
         array = real(label, value)
     except Error as error:
-        raise RobotError(str(error)) from None
+        raise RobotError(str(error), code="DG-ROBOT-048") from None
     if array.shape != shape:
-        raise RobotError(f"{label} has shape {array.shape}; expected {shape or 'one number'}")
+        raise RobotError(f"{label} has shape {array.shape}; expected {shape or 'one number'}", code="DG-ROBOT-049")
 
 
 def check_size(what: str, mass: float, com: Any, inertia: Any) -> None:
     """Raise RobotError if a mass, center of mass or inertia is not finite or exceeds LARGEST."""
     if not is_small([mass, *com, *np.ravel(inertia)]):
-        raise RobotError(f"{what} has a mass, center of mass or inertia that is not finite{OR_TOO_LARGE}")
+        raise RobotError(
+            f"{what} has a mass, center of mass or inertia that is not finite{OR_TOO_LARGE}", code="DG-ROBOT-050"
+        )
 
 
 SMALLEST = 1e-100
@@ -53,26 +55,31 @@ def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> Non
     """
     if not (is_finite(mass) and mass > 0.0):
         value = f"{mass:g} kg" if isinstance(mass, float) else shown(mass)
-        raise RobotError(f"link '{name}' has mass {value}; a moving link needs a positive, finite mass")
+        raise RobotError(
+            f"link '{name}' has mass {value}; a moving link needs a positive, finite mass", code="DG-ROBOT-051"
+        )
     matrix = np.array(inertia)
     if not np.isfinite(matrix).all() or not np.isfinite(com).all():
-        raise RobotError(f"link '{name}' has an inertia or center of mass that is not finite")
+        raise RobotError(f"link '{name}' has an inertia or center of mass that is not finite", code="DG-ROBOT-052")
     scale = float(np.abs(matrix).max())
     if np.abs(matrix - matrix.T).max() > 1e-9 * scale:
-        raise RobotError(f"link '{name}' has an inertia matrix that is not symmetric")
+        raise RobotError(f"link '{name}' has an inertia matrix that is not symmetric", code="DG-ROBOT-053")
     if 0.0 < min(mass, scale) < SMALLEST:
         raise RobotError(
             f"link '{name}' has mass {mass:g} kg and moments of inertia up to {scale:g} kg m²; "
-            f"expected {SMALLEST:g} or more"
+            f"expected {SMALLEST:g} or more",
+            code="DG-ROBOT-054",
         )
     moments = np.linalg.eigvalsh(matrix)
     if moments[0] <= 0.0:
         raise RobotError(
             f"link '{name}' has principal moments of inertia {np.array2string(moments, precision=6)} kg m²; "
-            "all must be positive"
+            "all must be positive",
+            code="DG-ROBOT-055",
         )
     if moments[2] > (moments[0] + moments[1]) * (1.0 + 1e-3):  # tolerance, because files round their entries
         raise RobotError(
             f"link '{name}' has principal moments of inertia {np.array2string(moments, precision=6)} kg m², "
-            "which no body has: the largest exceeds the sum of the others"
+            "which no body has: the largest exceeds the sum of the others",
+            code="DG-ROBOT-056",
         )

@@ -18,7 +18,7 @@ def permutation(robot: RobotTree, names: Sequence[str], *, w_first: bool) -> tup
         or not isinstance(names, Iterable)
         or not all(isinstance(name, str) for name in names)
     ):
-        raise ArgumentTypeError(f"names={names!r}; expected the names of joints, one text each")
+        raise ArgumentTypeError(f"names={names!r}; expected the names of joints, one text each", code="DG-ROBOT-057")
     names = list(names)
     places: dict[str, tuple[list[int], list[int]]] = {}
     for link, in_q, in_v in robot.slices():
@@ -41,4 +41,7 @@ def _refuse(robot: RobotTree, names: Sequence[str], fault: str) -> None:
     if names:
         named = ", ".join(f"'{name}'" for name in names)
         expected = ", ".join(robot.joint_names)
-        raise RobotError(f"another order of the joints of robot '{robot.name}': {fault} {named}; expected {expected}")
+        raise RobotError(
+            f"another order of the joints of robot '{robot.name}': {fault} {named}; expected {expected}",
+            code="DG-ROBOT-058",
+        )

@@ -137,5 +137,7 @@ def single_kinds() -> list[str]:
 def row_of(table: str, rows: Mapping[str, Any], name: str) -> Any:
     """Return the row of a joint kind in a table. Raise ArgumentError if the table has no such row."""
     if name not in rows:
-        raise ArgumentError(f"table {table} has no row for joint kind '{name}'; expected one of {', '.join(rows)}")
+        raise ArgumentError(
+            f"table {table} has no row for joint kind '{name}'; expected one of {', '.join(rows)}", code="DG-ROBOT-059"
+        )
     return rows[name]

@@ -42,15 +42,19 @@ def read_xacro(
     """
     path = path_of(path, "from_xacro")
     if not isinstance(arguments, Mapping | None):
-        raise ArgumentTypeError(f"arguments={arguments!r}; expected a mapping, such as {{'name': 'value'}}")
+        raise ArgumentTypeError(
+            f"arguments={arguments!r}; expected a mapping, such as {{'name': 'value'}}", code="DG-URDF-005"
+        )
     if importlib.util.find_spec("xacro") is None:
-        raise MissingExtraError("macros are expanded by the module 'xacro'; pip install 'dynagate[xacro]'")
+        raise MissingExtraError(
+            "macros are expanded by the module 'xacro'; pip install 'dynagate[xacro]'", code="DG-URDF-006"
+        )
     check_file(path, "a xacro", f"{path.name}: ")
     mappings = {str(name): str(value) for name, value in (arguments or {}).items()}
     try:
         expanded = read_apart("xacro", expand, str(path.absolute()), mappings)
     except RobotError as error:
-        raise RobotError(f"{path.name}: xacro cannot expand it: {error}") from None
+        raise RobotError(f"{path.name}: xacro cannot expand it: {error}", code="DG-URDF-007") from None
     return read_urdf(path, expanded=expanded, **options)
 
 
@@ -61,10 +65,10 @@ def expand(path: str, arguments: dict[str, str]) -> bytes:
     try:
         text: str = xacro.process_file(path, mappings=arguments).toxml()
     except OSError as error:
-        raise RobotError(f"{error.filename}: {error.strerror}") from None
+        raise RobotError(f"{error.filename}: {error.strerror}", code="DG-URDF-008") from None
     except MemoryError:
         raise
     except Exception as error:  # any type: expressions in the file are code
         why = "macros that call themselves" if "recursion" in str(error) else " ".join(str(error).split())
-        raise RobotError(why or type(error).__name__) from None
+        raise RobotError(why or type(error).__name__, code="DG-URDF-009") from None
     return text.encode()

@@ -50,9 +50,9 @@ def followed(name: str, joints: Mapping[str, Any], lock: Mapping[str, float]) ->
         ratio *= number(mimic, "multiplier", where) if mimic.get("multiplier") is not None else 1.0
         if leader in seen:
             circle = " -> ".join(f"'{joint}'" for joint in [*seen[seen.index(leader) :], leader])
-            raise NoLeader(f"joint '{name}' mimics a joint that mimics it in turn ({circle})", 0.0)
+            raise NoLeader(f"joint '{name}' mimics a joint that mimics it in turn ({circle})", 0.0, code="DG-URDF-010")
         if leader not in joints:
-            raise NoLeader(f"{where} mimics joint '{leader}', which the file does not define", 0.0)
+            raise NoLeader(f"{where} mimics joint '{leader}', which the file does not define", 0.0, code="DG-URDF-011")
         seen.append(leader)
     last = seen[-1]
     if len(seen) == 1:
@@ -63,12 +63,15 @@ def followed(name: str, joints: Mapping[str, Any], lock: Mapping[str, float]) ->
     if kind == "fixed" or ratio == 0.0:
         return _within(name, offset)
     if kind not in single_kinds():
-        raise NoLeader(f"joint '{name}' mimics joint '{last}', which is {kind} and has no single position", 0.0)
+        raise NoLeader(
+            f"joint '{name}' mimics joint '{last}', which is {kind} and has no single position", 0.0, code="DG-URDF-012"
+        )
     if not SMALLEST_RATIO <= abs(ratio) <= 1.0 / SMALLEST_RATIO or abs(offset) > LARGEST:
         raise NoLeader(
             f"joint '{name}' mimics joint '{last}' with multiplier {ratio:g} and offset {offset:g}; expected a "
             f"multiplier of size {SMALLEST_RATIO:g} to {1.0 / SMALLEST_RATIO:g} and an offset up to {LARGEST:g}",
             0.0,
+            code="DG-URDF-013",
         )
     return Mimic(last, ratio, offset)
 
@@ -81,6 +84,8 @@ def _within(name: str, position: float) -> float:
     """Return a position. Raise NoLeader if it exceeds LARGEST."""
     if not abs(position) <= LARGEST:
         raise NoLeader(
-            f"joint '{name}' would be held at {position:g} by what it mimics; expected up to {LARGEST:g}", 0.0
+            f"joint '{name}' would be held at {position:g} by what it mimics; expected up to {LARGEST:g}",
+            0.0,
+            code="DG-URDF-014",
         )
     return position

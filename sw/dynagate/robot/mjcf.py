@@ -103,9 +103,9 @@ def read_mjcf(
     path = path_of(path, "from_mjcf")
     for option in others:
         if option not in URDF_OPTIONS:
-            raise ArgumentTypeError(f"read_mjcf() got an unexpected keyword argument '{option}'")
+            raise ArgumentTypeError(f"read_mjcf() got an unexpected keyword argument '{option}'", code="DG-MJCF-001")
         if others[option]:
-            raise RobotError(f"{path.name}: {option}= is for URDF; expected {URDF_OPTIONS[option]}")
+            raise RobotError(f"{path.name}: {option}= is for URDF; expected {URDF_OPTIONS[option]}", code="DG-MJCF-002")
     check_reading((0.0, 0.0, 0.0) if gravity is None else gravity, lock, round_rotations)
     try:
         _check_no_mimic(path)
@@ -115,11 +115,11 @@ def read_mjcf(
         reader.damping, reader.ignore_friction, reader.allow_unphysical = damping, ignore_friction, allow_unphysical
         robot = reader.robot(path.stem, vector3(terms.gravity if gravity is None else gravity))
     except RobotError as error:
-        raise RobotError(f"{path.name}: {error}") from None
+        raise RobotError(f"{path.name}: {error}", code="DG-MJCF-003") from None
     warn_of_friction(path.name, robot)
     if terms.left_out:
         text = f"{path.name}: left out, being no dynamics of a free tree: {'; '.join(terms.left_out)}"
-        warn(text, RobotWarning)
+        warn(text, RobotWarning, code="DG-MJCF-004")
     return robot
 
 
@@ -193,7 +193,8 @@ def _check_no_mimic(path: Path) -> None:
     if re.search(rb"<robot[\s>]", text) and (mimic := re.search(rb"<mimic\s+joint\s*=\s*[\"']([^\"']*)", text)):
         raise RobotError(
             f"is a URDF in which a joint mimics '{mimic[1].decode(errors='replace')}'; expected Robot.from_urdf, which "
-            "reads mimics"
+            "reads mimics",
+            code="DG-MJCF-005",
         )
 
 
@@ -215,7 +216,7 @@ class _Reader:
         joints = [name_of(model, "joint", j) for j in range(model.njnt)]
         for name in self.lock:
             if name not in joints:
-                raise RobotError(f"lock names joint '{name}', which the file does not define")
+                raise RobotError(f"lock names joint '{name}', which the file does not define", code="DG-MJCF-006")
         body_frames = [_BodyFrame(-1, np.eye(3), np.zeros(3))]
         for body in range(1, model.nbody):
             above = body_frames[model.body_parentid[body]]
@@ -237,7 +238,7 @@ class _Reader:
             )
         constraints = self._constraints(body_frames)
         if not self.links and not self.errors:
-            raise RobotError("has no moving joint; expected at least one")
+            raise RobotError("has no moving joint; expected at least one", code="DG-MJCF-007")
         if not self.allow_unphysical:
             for link in self.links:
                 self._check(link)
@@ -270,7 +271,8 @@ class _Reader:
             elif self.used_names & set(names):
                 raise RobotError(
                     f"equality constraint '{equality.name}' needs frames '{names[0]}' and '{names[1]}', a name of "
-                    "which a body or site has; expected another name for one of them"
+                    "which a body or site has; expected another name for one of them",
+                    code="DG-MJCF-008",
                 )
             else:
                 for name, placed in zip(names, ends, strict=True):
@@ -288,14 +290,18 @@ class _Reader:
         """Return the body's frame behind a joint. A joint that is not locked begins a link."""
         model = self.model
         if not abs(np.linalg.norm(model.jnt_axis[j]) - 1.0) < 1e-9:
-            raise RobotError(f"joint '{name}' has axis {model.jnt_axis[j].tolist()}; expected a direction")
+            raise RobotError(
+                f"joint '{name}' has axis {model.jnt_axis[j].tolist()}; expected a direction", code="DG-MJCF-009"
+            )
         anchor, axis = model.jnt_pos[j].copy(), self.rounding.axis(model.jnt_axis[j], f"joint '{name}'")
         kind = ("floating", "spherical", "prismatic", "revolute")[model.jnt_type[j]]
         single = kind in ("prismatic", "revolute")
         start = float(model.qpos0[model.jnt_qposadr[j]]) if single else 0.0
         if name in self.lock:
             if not single:
-                raise RobotError(f"joint '{name}' is {kind} and has no single position to lock it at")
+                raise RobotError(
+                    f"joint '{name}' is {kind} and has no single position to lock it at", code="DG-MJCF-010"
+                )
             return self._after_joint(placed, body, kind, axis, anchor, self.lock[name] - start)
         if kind == "floating":  # q is a pose in the world, independent of the body's initial pose
             placed, anchor = _BodyFrame(placed.owner, np.eye(3), np.zeros(3)), np.zeros(3)
@@ -319,7 +325,11 @@ class _Reader:
         limited = bool(model.jnt_limited[j]) and kind in ("prismatic", "revolute")
         lower, upper = (float(x) for x in model.jnt_range[j])
         if limited and not lower < upper:
-            self.errors.add(f"joint '{name}' has limits [{lower}, {upper}]; expected lower < upper", lock={name: lower})
+            self.errors.add(
+                f"joint '{name}' has limits [{lower}, {upper}]; expected lower < upper",
+                lock={name: lower},
+                code="DG-MJCF-011",
+            )
         effort = float(np.abs(model.jnt_actfrcrange[j]).min()) if model.jnt_actfrclimited[j] else 0.0
         return Joint(
             name,
@@ -364,4 +374,4 @@ class _Reader:
         try:
             check_inertia(link.name, link.mass, link.com, link.inertia)
         except RobotError as error:
-            self.errors.add(str(error), allow_unphysical=True)
+            self.errors.add(str(error), allow_unphysical=True, code="DG-MJCF-012")

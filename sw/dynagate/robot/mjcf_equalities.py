@@ -116,7 +116,9 @@ def _gains(model: Any, k: int) -> tuple[float, float]:
     impedance, largest = _impedance(model, k)
     if time > 0.0 and not ratio > 0.0:
         name = name_of(model, "equality", k)
-        raise RobotError(f"equality '{name}' has solref {time:g} {ratio:g}; expected a damping ratio above 0")
+        raise RobotError(
+            f"equality '{name}' has solref {time:g} {ratio:g}; expected a damping ratio above 0", code="DG-MJCF-013"
+        )
     if time > 0.0:
         return impedance / (largest * time * ratio) ** 2, 2.0 / (largest * time)
     return impedance * -time / largest**2, -ratio / largest

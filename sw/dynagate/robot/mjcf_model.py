@@ -76,7 +76,7 @@ def compiled(path: Path) -> CompiledModel:
         MissingExtraError: The `mujoco` package is not installed.
     """
     if importlib.util.find_spec("mujoco") is None:
-        raise MissingExtraError("MJCF is read by the module 'mujoco'; pip install 'dynagate[mjcf]'")
+        raise MissingExtraError("MJCF is read by the module 'mujoco'; pip install 'dynagate[mjcf]'", code="DG-MJCF-014")
     check_file(path, "an MJCF")
     return CompiledModel(read_apart("MuJoCo", compile_file, str(path.absolute())))
 
@@ -88,7 +88,9 @@ def compile_file(path: str) -> bytes:
     try:
         import mujoco
     except ImportError as error:
-        raise RobotError(f"the module 'mujoco' cannot be imported ({error}); pip install 'dynagate[mjcf]'") from None
+        raise RobotError(
+            f"the module 'mujoco' cannot be imported ({error}); pip install 'dynagate[mjcf]'", code="DG-MJCF-015"
+        ) from None
 
     messages: list[str] = []
     mujoco.set_mju_user_warning(messages.append)  # otherwise MuJoCo writes a log file to the working directory
@@ -99,12 +101,17 @@ def compile_file(path: str) -> bytes:
             warnings.simplefilter("ignore")  # `check_invertible` reports masses near zero
             model = spec.compile()
     except RuntimeError:  # MuJoCo could not allocate memory
-        raise RobotError(f"MuJoCo {TOO_LARGE}") from None
+        raise RobotError(f"MuJoCo {TOO_LARGE}", code="DG-MJCF-016") from None
     except (ValueError, mujoco.FatalError) as error:
         text = " ".join(str(error).split())
-        raise RobotError(f"MuJoCo {TOO_LARGE}" if "allocate" in text else f"MuJoCo refuses it: {text}") from None
+        raise RobotError(
+            f"MuJoCo {TOO_LARGE}" if "allocate" in text else f"MuJoCo refuses it: {text}", code="DG-MJCF-017"
+        ) from None
     if any("NaN" in text for text in messages):
-        raise RobotError("has a NaN among its numbers, which MuJoCo takes for one that is not given; expected numbers")
+        raise RobotError(
+            "has a NaN among its numbers, which MuJoCo takes for one that is not given; expected numbers",
+            code="DG-MJCF-018",
+        )
     return _content(model, mujoco, removed)
 
 

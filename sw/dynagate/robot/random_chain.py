@@ -33,7 +33,9 @@ def random_chain(count: int, seed: int, *, prismatic: float = 0.0, armature: flo
         ArgumentError: The number of links is not between 1 and the largest number that a robot may have.
     """
     if not (is_whole(count) and 1 <= count <= MAX_LINKS):
-        raise ArgumentError(f"a chain of {shown(count)} links; expected 1 or more, at most {MAX_LINKS}")
+        raise ArgumentError(
+            f"a chain of {shown(count)} links; expected 1 or more, at most {MAX_LINKS}", code="DG-ROBOT-060"
+        )
     random = np.random.default_rng((seed, count))
     links = []
     for i in range(count):

@@ -45,13 +45,15 @@ def check_file(path: Path, kind: str, where: str = "") -> None:
     """
     if not os.path.isfile(path):  # Path.is_file raises OSError for a name that is too long
         what = "a folder" if os.path.isdir(path) else f"no such file in {path.absolute().parent}"
-        raise RobotError(f"{where}{what}; expected {kind} file")
+        raise RobotError(f"{where}{what}; expected {kind} file", code="DG-URDF-015")
     _check_size(path.stat().st_size, kind, where)
 
 
 def _check_size(size: int, kind: str, where: str = "") -> None:
     if size > MAX_BYTES:
-        raise RobotError(f"{where}{size} bytes; {kind} file of more than {MAX_BYTES} bytes is refused")
+        raise RobotError(
+            f"{where}{size} bytes; {kind} file of more than {MAX_BYTES} bytes is refused", code="DG-URDF-016"
+        )
 
 
 def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, list[str]]:
@@ -75,7 +77,7 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
         try:
             text = read_file(path, MAX_BYTES)
         except OSError as error:
-            raise RobotError(f"cannot be read ({error.strerror}); expected a URDF file") from None
+            raise RobotError(f"cannot be read ({error.strerror}); expected a URDF file", code="DG-URDF-017") from None
     else:
         _check_size(len(text), "a URDF")
     ignored: list[str] = []
@@ -86,18 +88,22 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
         harmless = root is not None and kinds <= set(IGNORED_ERRORS)
         if not harmless or not lax:
             option = "; lax=True (--lax) overlooks that" if harmless else ""
-            raise RobotError(f"not well-formed XML: {error.msg}{option}") from None
+            raise RobotError(f"not well-formed XML: {error.msg}{option}", code="DG-URDF-018") from None
         ignored = [f"lax overlooks {text}" for kind, text in IGNORED_ERRORS.items() if kind in kinds]
     if root.getroottree().docinfo.doctype:
-        raise RobotError("has a document type declaration; entities are refused, expected plain URDF")
+        raise RobotError(
+            "has a document type declaration; entities are refused, expected plain URDF", code="DG-URDF-019"
+        )
     if root.tag != "robot":
         other = f", or a file that you trust, by {BY_MUJOCO}" if root.tag == "mujoco" else ""
-        raise RobotError(f"root element is <{root.tag}>; expected <robot>{other}")
+        raise RobotError(f"root element is <{root.tag}>; expected <robot>{other}", code="DG-URDF-020")
     for element in list(root.iter("{*}*")):
         if element.prefix == "xacro" or element.tag.startswith("xacro:"):
             name = local_name(element.tag)
             if name in XACRO or any(local_name(part.tag) in PARTS for part in element.iter("{*}*")):
-                raise RobotError(f"line {element.sourceline}: <xacro:{name}> is a macro; expected {TRUSTED_HINT}")
+                raise RobotError(
+                    f"line {element.sourceline}: <xacro:{name}> is a macro; expected {TRUSTED_HINT}", code="DG-URDF-021"
+                )
             ignored.append(
                 f"line {element.sourceline}: <xacro:{name}> is left out: it calls a macro that is not defined"
             )
@@ -150,7 +156,9 @@ def only(element: Any, tag: str, where: str) -> Any:
     """Return the child element with this tag, or None. Raise RobotError if there are several."""
     children = element.findall(tag)
     if len(children) > 1:
-        raise RobotError(f"{where} has {len(children)} <{tag}> (line {children[1].sourceline}); expected one")
+        raise RobotError(
+            f"{where} has {len(children)} <{tag}> (line {children[1].sourceline}); expected one", code="DG-URDF-022"
+        )
     return children[0] if children else None
 
 
@@ -158,7 +166,7 @@ def attribute(element: Any, key: str, where: str) -> str:
     """Return an attribute of an element. Raise RobotError if it is missing."""
     value = element.get(key)
     if value is None:
-        raise RobotError(f"{where}: <{element.tag}> has no attribute '{key}'")
+        raise RobotError(f"{where}: <{element.tag}> has no attribute '{key}'", code="DG-URDF-023")
     return str(value)
 
 
@@ -188,13 +196,15 @@ def numbers(element: Any, key: str, where: str, count: int, *, infinite: bool = 
     text = attribute(element, key, where)
     here = f"{where}: <{element.tag} {key}='{text}'>"
     if "$" in text:
-        raise RobotError(f"{here} is a macro; expected {TRUSTED_HINT}")
+        raise RobotError(f"{here} is a macro; expected {TRUSTED_HINT}", code="DG-URDF-024")
     if not all(NUMBER.fullmatch(word) for word in text.split()):
-        raise RobotError(f"{here} is not made of numbers")
+        raise RobotError(f"{here} is not made of numbers", code="DG-URDF-025")
     values = np.array([float(word) for word in text.split()])
     fit = np.isfinite(values) | (infinite and np.isinf(values))
     if len(values) != count or not fit.all():
-        raise RobotError(f"{here}; expected {count} finite number(s)")
+        raise RobotError(f"{here}; expected {count} finite number(s)", code="DG-URDF-026")
     if any(0.0 < abs(value) < sys.float_info.min for value in values):
-        raise RobotError(f"{here} is too small for a float; expected 0, or {sys.float_info.min:.2g} or more")
+        raise RobotError(
+            f"{here} is too small for a float; expected 0, or {sys.float_info.min:.2g} or more", code="DG-URDF-027"
+        )
     return values

@@ -68,13 +68,13 @@ def read_apart(program: str, function: Callable[..., bytes], *arguments: object,
         status, output = -signal.SIGXCPU, b""
     if status == -signal.SIGXCPU:
         expected = "expected a smaller file, with fewer copies and smaller numbers"
-        raise RobotError(f"{program} takes more than {seconds} s; {expected}")
+        raise RobotError(f"{program} takes more than {seconds} s; {expected}", code="DG-ROBOT-062")
     kind, content = output[:1], output[1:]
     if kind == REFUSED:
         text, code = json.loads(content)
         raise RobotError(text, code=code)
     if kind != RESULT or status:
-        raise RobotError(f"{program} {ending(status)}")
+        raise RobotError(f"{program} {ending(status)}", code="DG-ROBOT-063")
     return content
 
 
@@ -89,7 +89,7 @@ def answer(module: str, function: str, seconds: str, arguments: str) -> None:
     except RobotError as error:
         result = _refusal(error)
     except MemoryError:
-        result = _refusal(RobotError(TOO_LARGE))
+        result = _refusal(RobotError(TOO_LARGE, code="DG-ROBOT-064"))
     with output:
         output.write(result)
 

@@ -70,16 +70,17 @@ def collision_shapes(
     mjcf = is_mjcf(path)
     if mjcf and not trust:
         raise RobotError(
-            f"{path.name} is MJCF, which names files that MuJoCo opens; expected trust=True for a file that you trust"
+            f"{path.name} is MJCF, which names files that MuJoCo opens; expected trust=True for a file that you trust",
+            code="DG-ROBOT-065",
         )
     try:
         shapes, left_out = (_of_mjcf if mjcf else _of_urdf)(path, robot, parts)
     except RobotError as error:
-        raise RobotError(f"{path.name}: {error}") from None
+        raise RobotError(f"{path.name}: {error}", code="DG-ROBOT-066") from None
     if left_out:
         named = ", ".join(f"{left_out.count(kind)} of kind {kind}" for kind in sorted({*left_out}))
         text = f"{path.name}: collision shapes are left out: {named}; expected boxes, spheres, cylinders or capsules"
-        warn(text, RobotWarning)
+        warn(text, RobotWarning, code="DG-ROBOT-067")
     return tuple(shapes)
 
 
@@ -87,7 +88,10 @@ def _check_parts(parts: Sequence[str] | None, known: Sequence[str]) -> None:
     """Raise RobotError if a name is not that of a moving link."""
     for part in parts or ():
         if part not in known:
-            raise RobotError(f"no link '{part}' that moves{nearest(part, known)}; expected some of {list(known)}")
+            raise RobotError(
+                f"no link '{part}' that moves{nearest(part, known)}; expected some of {list(known)}",
+                code="DG-ROBOT-068",
+            )
 
 
 def _of_urdf(path: Path, robot: Robot, parts: Sequence[str] | None) -> tuple[list[Shape], list[str]]:
@@ -117,7 +121,8 @@ def _of_mjcf(path: Path, robot: Robot, parts: Sequence[str] | None) -> tuple[lis
         if geom.size and geom.link not in links:
             raise RobotError(
                 f"body '{geom.body}' is on link '{geom.link}', which the robot has not; expected the robot of this "
-                "file without lock=, or parts on its links"
+                "file without lock=, or parts on its links",
+                code="DG-ROBOT-069",
             )
         if geom.size:
             pose = vector3(geom.translation), matrix3(geom.rotation)
@@ -133,11 +138,16 @@ def _shape(collision: Any, robot: Robot, place: Frame) -> Shape | None:
     if kinds == ["mesh"]:
         return None
     if len(kinds) != 1 or kinds[0] not in SIZES:
-        raise RobotError(f"{where} is {' and '.join(kinds) or 'nothing'}; expected one of {', '.join(SIZES)}, mesh")
+        raise RobotError(
+            f"{where} is {' and '.join(kinds) or 'nothing'}; expected one of {', '.join(SIZES)}, mesh",
+            code="DG-ROBOT-070",
+        )
     element = only(geometry, kinds[0], where)
     size = sizes_of(element, where)
     if not min(size) > 0.0:
-        raise RobotError(f"{where} is a {kinds[0]} with sizes {size}; expected numbers above 0 (m)")
+        raise RobotError(
+            f"{where} is a {kinds[0]} with sizes {size}; expected numbers above 0 (m)", code="DG-ROBOT-071"
+        )
     rotation, translation = origin_of(collision, where, Rounding(1e-9))
     turn = np.array(place.rotation)
     translation = np.array(place.translation) + turn @ translation

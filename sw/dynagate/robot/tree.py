@@ -113,7 +113,8 @@ class RobotTree:
         if self.followers:
             names = ", ".join(f"'{name}'" for name in self.followers)
             raise RobotError(
-                f"joints {names} of robot '{self.name}' mimic others, which {what} does not know; hold them by lock="
+                f"joints {names} of robot '{self.name}' mimic others, which {what} does not know; hold them by lock=",
+                code="DG-ROBOT-072",
             )
 
     @property
@@ -178,9 +179,14 @@ class RobotTree:
         """Return the links from the base to link i in order, i last. Raise RobotError if there is no such link."""
         chain: list[int] = []
         if not is_whole(i) or i < -1:
-            raise RobotError(f"no link {shown(i)} of robot '{self.name}'; expected a whole number, -1 or more")
+            raise RobotError(
+                f"no link {shown(i)} of robot '{self.name}'; expected a whole number, -1 or more", code="DG-ROBOT-073"
+            )
         if i >= len(self.links):
-            raise RobotError(f"no link {i} of robot '{self.name}'; expected at most {len(self.links) - 1}, or -1")
+            raise RobotError(
+                f"no link {i} of robot '{self.name}'; expected at most {len(self.links) - 1}, or -1",
+                code="DG-ROBOT-074",
+            )
         while i >= 0:
             chain.append(i)
             i = self.links[i].parent

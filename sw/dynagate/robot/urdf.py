@@ -121,10 +121,10 @@ def read_urdf(
         reader = _Reader(root, options)
         robot = reader.robot()
     except RobotError as error:
-        raise RobotError(f"{path.name}: {error}") from None
+        raise RobotError(f"{path.name}: {error}", code="DG-URDF-028") from None
     warn_of_friction(path.name, robot)
     for text in (*overlooked, *reader.remarks()):
-        warn(f"{path.name}: {text}", RobotWarning)
+        warn(f"{path.name}: {text}", RobotWarning, code="DG-URDF-029")
     return robot
 
 
@@ -228,13 +228,15 @@ class _Reader:
         for text, name, kind, position in self.pinned:
             # if no joint moves, the limits are probably placeholders
             if kind_of(kind).turning and not self.links:
-                self.errors.add(text, unlimited=True)
+                self.errors.add(text, unlimited=True, code="DG-URDF-030")
             else:
-                self.errors.add(text, lock={name: position})
+                self.errors.add(text, lock={name: position}, code="DG-URDF-031")
         if not self.options.allow_unphysical:
             self._check_masses()
         if not self.links and not self.errors:
-            self.errors.add(f"robot '{self.name}' has no moving joint on its fixed base", floating_base=True)
+            self.errors.add(
+                f"robot '{self.name}' has no moving joint on its fixed base", floating_base=True, code="DG-URDF-032"
+            )
         constraints: tuple[Constraint, ...] = ()
         if not self.errors:
             with _RecordedError(self):
@@ -264,7 +266,8 @@ class _Reader:
                 if frame.name in places:
                     raise RobotError(
                         f"loop '{closure.name}' needs the name '{frame.name}' for a frame, which a link has; expected "
-                        "another name for the loop"
+                        "another name for the loop",
+                        code="DG-URDF-033",
                     )
                 places[frame.name] = frame
                 self.frames.append(frame)
@@ -280,11 +283,13 @@ class _Reader:
     def _tree(self) -> tuple[str, dict[str, list[str]]]:
         """Return the root link, and the joints below each link. Raise RobotError if they do not form a tree."""
         if not self.link_elements:
-            raise RobotError("has no <link>; expected at least one")
+            raise RobotError("has no <link>; expected at least one", code="DG-URDF-034")
         unknown = [name for name in self.options.lock if name not in self.joint_elements]
         if unknown:
             near = nearest(unknown[0], self.joint_elements)
-            raise RobotError(f"lock names joint {_some(unknown)}{near}, which the file does not define")
+            raise RobotError(
+                f"lock names joint {_some(unknown)}{near}, which the file does not define", code="DG-URDF-035"
+            )
         children: dict[str, list[str]] = {name: [] for name in self.link_elements}
         above: dict[str, str] = {}
         for name, element in self.joint_elements.items():
@@ -292,7 +297,8 @@ class _Reader:
                 parent, child = (self._end(element, name, end) for end in ("parent", "child"))
                 if child in above:
                     raise RobotError(
-                        f"link '{child}' is the child of joints '{above[child]}' and '{name}': a loop; expected a tree"
+                        f"link '{child}' is the child of joints '{above[child]}' and '{name}': a loop; expected a tree",
+                        code="DG-URDF-036",
                     )
                 above[child] = name
                 children[parent].append(name)
@@ -300,9 +306,12 @@ class _Reader:
             raise self.errors.error()
         roots = [name for name in self.link_elements if name not in above]
         if not roots:
-            raise RobotError(f"the joints {_some(self.joint_elements)} form a loop; expected a tree with one root link")
+            raise RobotError(
+                f"the joints {_some(self.joint_elements)} form a loop; expected a tree with one root link",
+                code="DG-URDF-037",
+            )
         if len(roots) > 1:
-            raise RobotError(f"has {len(roots)} root links ({_some(roots)}); expected one")
+            raise RobotError(f"has {len(roots)} root links ({_some(roots)}); expected one", code="DG-URDF-038")
         return roots[0], children
 
     def _end(self, element: Any, joint: str, end: str) -> str:
@@ -310,10 +319,12 @@ class _Reader:
         child = only(element, end, f"joint '{joint}'")
         name = None if child is None else child.get("link")
         if not name:
-            raise RobotError(f"joint '{joint}' has no <{end} link=>")
+            raise RobotError(f"joint '{joint}' has no <{end} link=>", code="DG-URDF-039")
         if name not in self.link_elements:
             free = ", as the base that floating_base=True frees" if name == WORLD and end == "parent" else ""
-            raise RobotError(f"joint '{joint}' has {end} link '{name}', which the file does not define{free}")
+            raise RobotError(
+                f"joint '{joint}' has {end} link '{name}', which the file does not define{free}", code="DG-URDF-040"
+            )
         return str(name)
 
     def _root_joint(self) -> str:
@@ -343,7 +354,9 @@ class _Reader:
                 stack.append(_VisitedLink(child, below, visited.owner, rotation, translation))
         unreached = [name for name in self.link_elements if name not in seen]
         if unreached:
-            raise RobotError(f"links {_some(unreached)} form a loop away from the root '{top}'; expected a tree")
+            raise RobotError(
+                f"links {_some(unreached)} form a loop away from the root '{top}'; expected a tree", code="DG-URDF-041"
+            )
 
     def _cross_joint(self, visited: _VisitedLink, name: str) -> None:
         """Continue behind a joint: a moving joint begins a link, and the link behind a fixed joint is merged."""
@@ -378,11 +391,12 @@ class _Reader:
         try:
             mimic = followed(name, self.joint_elements, self.options.lock)
         except NoLeader as fault:
-            self.errors.add(str(fault), lock={name: fault.at})
+            self.errors.add(str(fault), lock={name: fault.at}, code="DG-URDF-042")
             return fault.at
         if isinstance(mimic, Mimic) and kind not in single_kinds():
             raise RobotError(
-                f"joint '{name}' is {kind} and mimics another; expected one of {', '.join(single_kinds())}"
+                f"joint '{name}' is {kind} and mimics another; expected one of {', '.join(single_kinds())}",
+                code="DG-URDF-043",
             )
         return mimic
 
@@ -426,7 +440,8 @@ class _Reader:
         """Move to the pose of the link below a locked joint."""
         if not kind_of(kind).single:
             raise RobotError(
-                f"joint '{name}' is {kind} and has no single position to lock it at; make it fixed in the file"
+                f"joint '{name}' is {kind} and has no single position to lock it at; make it fixed in the file",
+                code="DG-URDF-044",
             )
         axis = self._axis(element, f"joint '{name}'")
         if kind_of(kind).sliding:
@@ -451,7 +466,9 @@ class _Reader:
                 self.zero.setdefault(key, []).append(name)
             if value is not None and value < 0.0:
                 if not self.options.unlimited:
-                    self.errors.add(f"{where} has a negative {key} limit ({value:g})", unlimited=True)
+                    self.errors.add(
+                        f"{where} has a negative {key} limit ({value:g})", unlimited=True, code="DG-URDF-045"
+                    )
                 value = None
             most[key] = value
         return Joint(
@@ -486,7 +503,7 @@ class _Reader:
         if kind_of(kind).sliding:
             text += " in m"
         if not self.options.unlimited:
-            self.errors.add(text, unlimited=True)
+            self.errors.add(text, unlimited=True, code="DG-URDF-046")
         return None, None
 
     def _resistance(self, element: Any, where: str, name: str) -> float:
@@ -496,10 +513,15 @@ class _Reader:
         if self.options.ignore_friction if name == "friction" else not self.options.damping:
             return 0.0
         if value < 0.0 and name == "friction":
-            self.errors.add(f"{where} has friction {value:g}; expected 0 or more", ignore_friction=True)
+            self.errors.add(
+                f"{where} has friction {value:g}; expected 0 or more", ignore_friction=True, code="DG-URDF-047"
+            )
             return 0.0
         if value < 0.0:
-            raise RobotError(f"{where} has damping {value:g}; expected 0 or more, or damping=False to leave it out")
+            raise RobotError(
+                f"{where} has damping {value:g}; expected 0 or more, or damping=False to leave it out",
+                code="DG-URDF-048",
+            )
         return value
 
     def _axis(self, element: Any, where: str) -> np.ndarray:
@@ -507,7 +529,9 @@ class _Reader:
         child = only(element, "axis", where)
         axis = np.array([1.0, 0.0, 0.0]) if child is None else numbers(child, "xyz", where, 3)
         if float(np.linalg.norm(axis)) < 1e-9:
-            raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
+            raise RobotError(
+                f"{where} has axis {axis.tolist()}; expected a direction that is not zero", code="DG-URDF-049"
+            )
         return self.rounding.axis(axis, where)
 
     def _link(self, name: str, owner: int, joint: Joint) -> None:
@@ -537,12 +561,14 @@ class _Reader:
         """
         mass_element, inertia_element = only(inertial, "mass", where), only(inertial, "inertia", where)
         if mass_element is None:
-            raise RobotError(f"{where} has an <inertial> without <mass value=>")
+            raise RobotError(f"{where} has an <inertial> without <mass value=>", code="DG-URDF-050")
         if inertia_element is None:
-            raise RobotError(f"{where} has an <inertial> without <inertia ixx= ... izz=>")
+            raise RobotError(f"{where} has an <inertial> without <inertia ixx= ... izz=>", code="DG-URDF-051")
         mass = number(mass_element, "value", where)
         if mass < 0.0 and not self.options.allow_unphysical:
-            self.errors.add(f"{where} has mass {mass:g} kg; expected 0 or more", allow_unphysical=True)
+            self.errors.add(
+                f"{where} has mass {mass:g} kg; expected 0 or more", allow_unphysical=True, code="DG-URDF-052"
+            )
             self.unread = True
         xx, xy, xz, yy, yz, zz = (
             number(inertia_element, key, where) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -562,6 +588,7 @@ class _Reader:
                 "no link that moves has a mass, so the file has no dynamics; its frames, Jacobians and inverse "
                 "kinematics can be used",
                 allow_unphysical=True,
+                code="DG-URDF-053",
             )
             return
         followed = {
@@ -574,13 +601,13 @@ class _Reader:
                 try:
                     check_inertia(link.name, link.mass, link.com, link.inertia)
                 except RobotError as error:
-                    self.errors.add(str(error), allow_unphysical=True)
+                    self.errors.add(str(error), allow_unphysical=True, code="DG-URDF-054")
             if not self.unread and not moved[i] and link.joint.mimic is None and link.joint.name not in followed:
                 text = f"link '{link.name}' moves but has no mass, nor has any link beyond it; expected an <inertial>"
                 if link.joint.has_quaternion:
-                    self.errors.add(text)
+                    self.errors.add(text, code="DG-URDF-055")
                 else:
-                    self.errors.add(text, lock={link.joint.name: 0.0})
+                    self.errors.add(text, lock={link.joint.name: 0.0}, code="DG-URDF-056")
 
     def _moves_mass(self) -> list[bool]:
         """Return, for each link, whether it or a link below it has a mass or an inertia."""
@@ -603,14 +630,17 @@ class _RecordedError:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, RobotError):
             return False
-        self._reader.errors.add(str(error))
+        self._reader.errors.add(str(error), code="DG-URDF-057")
         self._reader.unread = True
         return True
 
 
 def _check_type(name: str, kind: str) -> None:
     if kind not in KINDS:
-        raise RobotError(f"joint '{name}' has type '{kind}'; supported: {', '.join(KINDS)}, fixed, {', '.join(PARTS)}")
+        raise RobotError(
+            f"joint '{name}' has type '{kind}'; supported: {', '.join(KINDS)}, fixed, {', '.join(PARTS)}",
+            code="DG-URDF-058",
+        )
 
 
 def _named(root: Any, tag: str) -> dict[str, Any]:
@@ -619,9 +649,9 @@ def _named(root: Any, tag: str) -> dict[str, Any]:
     for element in root.findall(tag):
         name = element.get("name")
         if not name:
-            raise RobotError(f"line {element.sourceline}: a <{tag}> has no name")
+            raise RobotError(f"line {element.sourceline}: a <{tag}> has no name", code="DG-URDF-059")
         if name in elements:
-            raise RobotError(f"line {element.sourceline}: a second <{tag}> is named '{name}'")
+            raise RobotError(f"line {element.sourceline}: a second <{tag}> is named '{name}'", code="DG-URDF-060")
         elements[name] = element
     return elements
 

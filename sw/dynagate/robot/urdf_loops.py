@@ -51,7 +51,9 @@ class Closure:
         frames = []
         for k, (link, rotation, translation) in enumerate(self.ends):
             if link not in places:
-                raise RobotError(f"loop '{self.name}' holds link '{link}', which the file does not define")
+                raise RobotError(
+                    f"loop '{self.name}' holds link '{link}', which the file does not define", code="DG-URDF-061"
+                )
             place = places[link]
             turn = np.array(place.rotation)
             at = without_noise(turn @ translation + np.array(place.translation))
@@ -133,7 +135,9 @@ def _turn(element: Any, tag: str, where: str, rounding: Rounding) -> Floats:
     axis = only(element, tag, where)
     direction = np.array([1.0, 0.0, 0.0]) if axis is None else numbers(axis, "xyz", where, 3)
     if float(np.linalg.norm(direction)) < 1e-9:
-        raise RobotError(f"{where} has axis {direction.tolist()}; expected a direction that is not zero")
+        raise RobotError(
+            f"{where} has axis {direction.tolist()}; expected a direction that is not zero", code="DG-URDF-062"
+        )
     return turn_z_to(rounding.axis(direction, where))
 
 
@@ -141,5 +145,5 @@ def _only(element: Any, tag: str, where: str) -> Any:
     """Return the only child element with a tag, with any prefix."""
     children = [child for child in element.iterchildren("*") if local_name(child.tag) == tag]
     if len(children) != 1:
-        raise RobotError(f"{where} has {len(children)} <{tag}>; expected one")
+        raise RobotError(f"{where} has {len(children)} <{tag}>; expected one", code="DG-URDF-063")
     return children[0]

@@ -46,7 +46,8 @@ def armatures(root: Any, joints: Container[str]) -> tuple[dict[str, float], list
             if inertia < 0.0 or gear == 0.0:
                 raise RobotError(
                     f"{where} has rotor inertia {inertia:g} kg m² and gear ratio {gear:g}; expected an inertia of 0 or "
-                    "more and a ratio other than 0"
+                    "more and a ratio other than 0",
+                    code="DG-URDF-064",
                 )
             total[driven[0]] = total.get(driven[0], 0.0) + gear * gear * inertia
     return total, unread

@@ -23,9 +23,9 @@ from dynagate.robot.vectors import Vector3, vector3
 def check_world(name: str, links: Sequence[Link], gravity: Vector3, friction_speed: float) -> None:
     """Raise RobotError if a robot has an unprintable name, no links, or an invalid gravity or friction speed."""
     if not name.isprintable():
-        raise RobotError(f"robot {name!r}: {UNPRINTABLE}")
+        raise RobotError(f"robot {name!r}: {UNPRINTABLE}", code="DG-ROBOT-075")
     if not len(links):
-        raise RobotError(f"robot '{name}' has no moving joint; expected at least one")
+        raise RobotError(f"robot '{name}' has no moving joint; expected at least one", code="DG-ROBOT-076")
     numbers(f"robot '{name}' has gravity ", gravity, (3,), GRAVITY, RobotError)
     number(f"robot '{name}' has friction_speed ", friction_speed, AT_LEAST_ZERO, RobotError)
 
@@ -42,25 +42,38 @@ def _check_link(index: int, link: Link) -> None:
     """Raise RobotError if link number `index` or its joint has an invalid field."""
     for kind, name in (("link", link.name), ("joint", link.joint.name)):
         if not name.isprintable():
-            raise RobotError(f"{kind} {name!r}: {UNPRINTABLE}")
+            raise RobotError(f"{kind} {name!r}: {UNPRINTABLE}", code="DG-ROBOT-077")
     if not -1 <= link.parent < index:
-        raise RobotError(f"link '{link.name}' has parent index {link.parent}; expected -1 (the base) to {index - 1}")
+        raise RobotError(
+            f"link '{link.name}' has parent index {link.parent}; expected -1 (the base) to {index - 1}",
+            code="DG-ROBOT-078",
+        )
     if link.joint.type not in KINDS:
         raise RobotError(
-            f"joint '{link.joint.name}' has type '{link.joint.type}'; supported: {', '.join(KINDS)}, fixed"
+            f"joint '{link.joint.name}' has type '{link.joint.type}'; supported: {', '.join(KINDS)}, fixed",
+            code="DG-ROBOT-079",
         )
     _check_entries(link)
     if not is_small([*link.joint.translation, *np.ravel(link.joint.rotation), *link.joint.axis]):
-        raise RobotError(f"joint '{link.joint.name}' has an origin or axis that is not finite{OR_TOO_LARGE}")
+        raise RobotError(
+            f"joint '{link.joint.name}' has an origin or axis that is not finite{OR_TOO_LARGE}", code="DG-ROBOT-080"
+        )
     if abs(math.hypot(*link.joint.axis) - 1.0) > 1e-9:
-        raise RobotError(f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector")
+        raise RobotError(
+            f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector", code="DG-ROBOT-081"
+        )
     if not link.joint.kind.has_axis and link.joint.axis != (0.0, 0.0, 1.0):
-        raise RobotError(f"joint '{link.joint.name}' is {link.joint.type} and has no axis; leave it (0, 0, 1)")
+        raise RobotError(
+            f"joint '{link.joint.name}' is {link.joint.type} and has no axis; leave it (0, 0, 1)", code="DG-ROBOT-082"
+        )
     for name in ("damping", "armature", "friction"):
         value = getattr(link.joint, name)
         number(f"joint '{link.joint.name}' has {name} ", value, AT_LEAST_ZERO, RobotError)
     if not is_small([link.mass, *link.com, *np.ravel(link.inertia)]):
-        raise RobotError(f"link '{link.name}' has a mass, center of mass or inertia that is not finite{OR_TOO_LARGE}")
+        raise RobotError(
+            f"link '{link.name}' has a mass, center of mass or inertia that is not finite{OR_TOO_LARGE}",
+            code="DG-ROBOT-083",
+        )
 
 
 def _check_entries(link: Link) -> None:
@@ -78,33 +91,43 @@ def _check_entries(link: Link) -> None:
     for name in ("lower", "upper", "velocity", "effort"):
         value = getattr(joint, name)
         if value is not None and not (is_number(value) and value == value):
-            raise RobotError(f"joint '{joint.name}' has {name} {shown(value)}; expected a number, or None")
+            raise RobotError(
+                f"joint '{joint.name}' has {name} {shown(value)}; expected a number, or None", code="DG-ROBOT-084"
+            )
 
 
 def _check_mimic(links: Sequence[Link], joint: Joint, mimic: Mimic) -> None:
     """Raise RobotError if a joint cannot follow the joint that it mimics, or the multiplier or offset is invalid."""
     if not joint.kind.single:
         raise RobotError(
-            f"joint '{joint.name}' is {joint.type}; expected one of {', '.join(single_kinds())} to mimic another"
+            f"joint '{joint.name}' is {joint.type}; expected one of {', '.join(single_kinds())} to mimic another",
+            code="DG-ROBOT-085",
         )
     leaders = [link.joint for link in links if link.joint.name == mimic.joint]
     if not leaders:
-        raise RobotError(f"joint '{joint.name}' mimics joint '{mimic.joint}', which the robot does not have")
+        raise RobotError(
+            f"joint '{joint.name}' mimics joint '{mimic.joint}', which the robot does not have", code="DG-ROBOT-086"
+        )
     if len(leaders) > 1:
-        raise RobotError(f"joint '{joint.name}' mimics '{mimic.joint}', which is the name of {len(leaders)} joints")
+        raise RobotError(
+            f"joint '{joint.name}' mimics '{mimic.joint}', which is the name of {len(leaders)} joints",
+            code="DG-ROBOT-087",
+        )
     (leader,) = leaders
     if leader.mimic is not None or not leader.kind.single:
         kind = "mimics another" if leader.mimic else f"is {leader.type}"
         raise RobotError(
             f"joint '{joint.name}' mimics joint '{leader.name}', which {kind}; expected a joint of one degree of "
-            "freedom of its own"
+            "freedom of its own",
+            code="DG-ROBOT-088",
         )
     known = is_finite(mimic.multiplier) and is_finite(mimic.offset)
     if not (known and SMALLEST_RATIO <= abs(mimic.multiplier) <= 1.0 / SMALLEST_RATIO):
         raise RobotError(
             f"joint '{joint.name}' mimics joint '{mimic.joint}' with multiplier {shown(mimic.multiplier)} and "
             f"offset {shown(mimic.offset)}; expected a multiplier of size {SMALLEST_RATIO:g} to "
-            f"{1.0 / SMALLEST_RATIO:g} and a finite offset"
+            f"{1.0 / SMALLEST_RATIO:g} and a finite offset",
+            code="DG-ROBOT-089",
         )
 
 
@@ -117,16 +140,20 @@ def check_frames(links: Sequence[Link], frames: Sequence[Frame]) -> None:
 def check_frame(links: Sequence[Link], frame: Frame) -> None:
     """Raise RobotError if a frame is on a link that does not exist, or has no pose."""
     if not frame.name.isprintable():
-        raise RobotError(f"frame {frame.name!r}: {UNPRINTABLE}")
+        raise RobotError(f"frame {frame.name!r}: {UNPRINTABLE}", code="DG-ROBOT-090")
     if not -1 <= frame.link < len(links):
-        raise RobotError(f"frame '{frame.name}' is on link {frame.link}; expected -1 to {len(links) - 1}")
+        raise RobotError(
+            f"frame '{frame.name}' is on link {frame.link}; expected -1 to {len(links) - 1}", code="DG-ROBOT-091"
+        )
     check_array(f"frame '{frame.name}' has a translation that", frame.translation, (3,))
     check_array(f"frame '{frame.name}' has a rotation that", frame.rotation, (3, 3))
     turn = np.array(frame.rotation)
     if not is_small([*turn.flat, *frame.translation]):
-        raise RobotError(f"frame '{frame.name}' has a pose that is not finite{OR_TOO_LARGE}")
+        raise RobotError(f"frame '{frame.name}' has a pose that is not finite{OR_TOO_LARGE}", code="DG-ROBOT-092")
     if np.abs(turn @ turn.T - np.eye(3)).max() > 1e-9 or np.linalg.det(turn) < 0.0:
-        raise RobotError(f"frame '{frame.name}' has rotation {turn.tolist()}; expected a rotation matrix")
+        raise RobotError(
+            f"frame '{frame.name}' has rotation {turn.tolist()}; expected a rotation matrix", code="DG-ROBOT-093"
+        )
 
 
 def frame_of(robot: str, links: Sequence[Link], frames: Sequence[Frame], name: str) -> Frame:
@@ -145,7 +172,10 @@ def frame_of(robot: str, links: Sequence[Link], frames: Sequence[Frame], name: s
         if frame.name == name:
             return frame
     names = [link.name for link in links] + [frame.name for frame in frames]
-    raise RobotError(f"robot '{robot}' has no frame '{name}'{nearest(name, names)}; expected one of {', '.join(names)}")
+    raise RobotError(
+        f"robot '{robot}' has no frame '{name}'{nearest(name, names)}; expected one of {', '.join(names)}",
+        code="DG-ROBOT-094",
+    )
 
 
 def checked_constraints(
@@ -170,12 +200,15 @@ def checked_constraints(
             checked.append(constraint)
         ends = [(other.of_joints, {other.frame, other.to}) for other in constraints]
         if ends.count((constraint.of_joints, {constraint.frame, constraint.to})) > 1:
-            raise RobotError(f"robot '{robot}' has two constraints that are {constraint.text}; expected one")
+            raise RobotError(
+                f"robot '{robot}' has two constraints that are {constraint.text}; expected one", code="DG-ROBOT-095"
+            )
         _check_gains(constraint)
         checked[-1] = _with_unit_normal(checked[-1])
         if constraint.stiffness and constraint.is_contact:
             raise RobotError(
-                f"{constraint.text} has stiffness {constraint.stiffness:g}; expected 0: only loops know where to"
+                f"{constraint.text} has stiffness {constraint.stiffness:g}; expected 0: only loops know where to",
+                code="DG-ROBOT-096",
             )
     return tuple(checked)
 
@@ -186,7 +219,8 @@ def _check_rows(robot: str, constraints: Sequence[Constraint]) -> None:
     if rows > MAX_CONSTRAINT_ROWS:
         raise RobotError(
             f"the {len(constraints)} constraints of robot '{robot}' have {rows} rows; expected at most "
-            f"{MAX_CONSTRAINT_ROWS}: hold fewer frames, or hold them at points"
+            f"{MAX_CONSTRAINT_ROWS}: hold fewer frames, or hold them at points",
+            code="DG-ROBOT-097",
         )
 
 
@@ -195,7 +229,9 @@ def _check_names(robot: str, constraint: Constraint) -> None:
     for what in ("frame", "kind", "to"):
         name = getattr(constraint, what)
         if not isinstance(name, str):
-            raise RobotError(f"a constraint of robot '{robot}' has {what}={name!r}; expected a name")
+            raise RobotError(
+                f"a constraint of robot '{robot}' has {what}={name!r}; expected a name", code="DG-ROBOT-098"
+            )
 
 
 def _check_gains(constraint: Constraint) -> None:
@@ -205,7 +241,10 @@ def _check_gains(constraint: Constraint) -> None:
             continue
         value = number(f"{constraint.text} has {what} ", getattr(constraint, what), AT_LEAST_ZERO, RobotError)
         if what.endswith("compliance") and 0.0 < value < LEAST_COMPLIANCE:
-            raise RobotError(f"{constraint.text} has {what} {value:g}; expected 0, or {LEAST_COMPLIANCE:g} or more")
+            raise RobotError(
+                f"{constraint.text} has {what} {value:g}; expected 0, or {LEAST_COMPLIANCE:g} or more",
+                code="DG-ROBOT-099",
+            )
 
 
 def _of_joints(robot: str, links: Sequence[Link], equality: Constraint) -> Constraint:
@@ -218,19 +257,25 @@ def _of_joints(robot: str, links: Sequence[Link], equality: Constraint) -> Const
             names = [link.joint.name for link in links]
             raise RobotError(
                 f"{equality.text}: robot '{robot}' has no joint '{name}'{nearest(name, names)}; expected one of "
-                f"{', '.join(names)}"
+                f"{', '.join(names)}",
+                code="DG-ROBOT-100",
             )
         if not (len(joints) == 1 and joints[0].kind.single):
             fault = f"is {joints[0].type}" if len(joints) == 1 else f"is the name of {len(joints)} joints"
-            raise RobotError(f"{equality.text}: '{name}' {fault}; expected one of {', '.join(single_kinds())}")
+            raise RobotError(
+                f"{equality.text}: '{name}' {fault}; expected one of {', '.join(single_kinds())}", code="DG-ROBOT-101"
+            )
     if equality.frame == equality.to:
-        raise RobotError(f"{equality.text} of robot '{robot}' is of one joint; expected two")
+        raise RobotError(f"{equality.text} of robot '{robot}' is of one joint; expected two", code="DG-ROBOT-102")
     equality = replace(equality, polynomial=tuple(equality.polynomial))
     if equality.polynomial:
         numbers(f"{equality.text} has polynomial ", equality.polynomial, (None,), FINITE, RobotError)
     if not equality.polynomial or (equality.polynomial[1:] and not equality.to):
         several = "one number or more" if equality.to else "one number, without another joint,"
-        raise RobotError(f"{equality.text} has polynomial {equality.polynomial}; expected {several} that are finite")
+        raise RobotError(
+            f"{equality.text} has polynomial {equality.polynomial}; expected {several} that are finite",
+            code="DG-ROBOT-103",
+        )
     return equality
 
 
@@ -238,15 +283,24 @@ def _check_places(robot: str, links: Sequence[Link], frames: Sequence[Frame], co
     """Raise RobotError if a contact or loop has an unknown kind, or frames that cannot be constrained."""
     kinds = LOOPS if constraint.to else CONTACTS
     if constraint.kind not in kinds:
-        raise RobotError(f"{constraint.text} is of kind '{constraint.kind}'; expected one of {', '.join(kinds)}")
+        raise RobotError(
+            f"{constraint.text} is of kind '{constraint.kind}'; expected one of {', '.join(kinds)}", code="DG-ROBOT-104"
+        )
     link = frame_of(robot, links, frames, constraint.frame).link
     if constraint.to and frame_of(robot, links, frames, constraint.to).link == link:
-        raise RobotError(f"{constraint.text} of robot '{robot}' is between places of one link; expected two links")
+        raise RobotError(
+            f"{constraint.text} of robot '{robot}' is between places of one link; expected two links",
+            code="DG-ROBOT-105",
+        )
     if not constraint.to and link < 0:
-        raise RobotError(f"{constraint.text} of robot '{robot}' is fixed to the base; expected a frame that moves")
+        raise RobotError(
+            f"{constraint.text} of robot '{robot}' is fixed to the base; expected a frame that moves",
+            code="DG-ROBOT-106",
+        )
     if constraint.polynomial:
         raise RobotError(
-            f"{constraint.text} is of kind '{constraint.kind}' and has a polynomial; expected one of joints"
+            f"{constraint.text} is of kind '{constraint.kind}' and has a polynomial; expected one of joints",
+            code="DG-ROBOT-107",
         )
 
 
@@ -256,16 +310,26 @@ def _with_unit_normal(constraint: Constraint) -> Constraint:
     """
     size = math.hypot(*numbers(f"{constraint.text} has normal ", constraint.normal, (3,), FINITE, RobotError))
     if not size > 0.0:
-        raise RobotError(f"{constraint.text} has normal {constraint.normal}; expected three finite numbers, not all 0")
+        raise RobotError(
+            f"{constraint.text} has normal {constraint.normal}; expected three finite numbers, not all 0",
+            code="DG-ROBOT-108",
+        )
     number(f"{constraint.text} has length ", constraint.length, FINITE, RobotError)
     constraint = replace(constraint, normal=vector3(x / size for x in constraint.normal))
     if constraint.kind != "plane" and constraint.normal != (0.0, 0.0, 1.0):
-        raise RobotError(f"{constraint.text} is of kind '{constraint.kind}' and has a normal; expected one of a plane")
+        raise RobotError(
+            f"{constraint.text} is of kind '{constraint.kind}' and has a normal; expected one of a plane",
+            code="DG-ROBOT-109",
+        )
     if constraint.kind == "distance" and not 0.0 < constraint.length < math.inf:
-        raise RobotError(f"{constraint.text} has length {constraint.length:g}; expected a finite number above 0, in m")
+        raise RobotError(
+            f"{constraint.text} has length {constraint.length:g}; expected a finite number above 0, in m",
+            code="DG-ROBOT-110",
+        )
     if constraint.kind != "distance" and constraint.length != 0.0:
         raise RobotError(
-            f"{constraint.text} is of kind '{constraint.kind}' and has a length; expected one of a distance"
+            f"{constraint.text} is of kind '{constraint.kind}' and has a length; expected one of a distance",
+            code="DG-ROBOT-111",
         )
     return constraint
 
@@ -277,7 +341,10 @@ def check_passive(robot: str, links: Sequence[Link], passive: Sequence[str]) -> 
         if name not in moving:
             raise RobotError(
                 f"robot '{robot}' has no joint '{name}' of its own to be passive; expected some of "
-                f"{', '.join(sorted(moving))}"
+                f"{', '.join(sorted(moving))}",
+                code="DG-ROBOT-112",
             )
         if passive.count(name) > 1:
-            raise RobotError(f"joint '{name}' of robot '{robot}' is passive twice; expected each joint once")
+            raise RobotError(
+                f"joint '{name}' of robot '{robot}' is passive twice; expected each joint once", code="DG-ROBOT-113"
+            )

@@ -378,21 +378,27 @@ def _variable(robot: RobotTree, name: str) -> Variable:
     if name in links or (not dot and "*" in name):
         owner, kind = name, INERTIAL
     elif not dot or kind not in KINDS or kind in (INERTIAL, *OF_WORLD):
-        raise RobotError(_unknown(robot, name, kind if dot else ""))
+        raise RobotError(_unknown(robot, name, kind if dot else ""), code="DG-ROBOT-114")
     owners = _owners(robot, KINDS[kind].owner, owner)
     if "*" in owner:
         owners = [i for i in owners if _in_group(robot, kind, i)]
     if not owners:
-        raise RobotError(_no_owner(robot, name, KINDS[kind].owner, owner))
+        raise RobotError(_no_owner(robot, name, KINDS[kind].owner, owner), code="DG-ROBOT-115")
     if len(owners) > 1 and "*" not in owner:
-        raise RobotError(f"'{owner}' in '{name}' names {len(owners)} parts of robot '{robot.name}'; expected one")
+        raise RobotError(
+            f"'{owner}' in '{name}' names {len(owners)} parts of robot '{robot.name}'; expected one",
+            code="DG-ROBOT-116",
+        )
     if kind in WITH_MASS and not all(robot.links[i].mass for i in owners):
-        raise RobotError(f"link '{owner}' has no mass, so '{name}' cannot vary; expected a link with mass")
+        raise RobotError(
+            f"link '{owner}' has no mass, so '{name}' cannot vary; expected a link with mass", code="DG-ROBOT-117"
+        )
     input_name = _input(owner, kind)
     if "*" not in owner and (not re.search("[A-Za-z0-9]", owner) or len(input_name) > LONGEST):
         raise RobotError(
             f"{shown(name)} of robot '{robot.name}' cannot be an input; expected a name with letters or digits, of at "
-            f"most {LONGEST} characters"
+            f"most {LONGEST} characters",
+            code="DG-ROBOT-118",
         )
     return Variable(name, kind, tuple(owners), input_name, "*" in owner)
 
@@ -432,16 +438,20 @@ def _input(owner: str, kind: str) -> str:
 def _check_apart(robot: RobotTree, own: Variable, other: Variable) -> None:
     """Raise RobotError if two parameters are equal, share numbers, or would have inputs with the same name."""
     if own.name == other.name:
-        raise RobotError(f"'{own.name}' is variable twice in robot '{robot.name}'; expected each parameter once")
+        raise RobotError(
+            f"'{own.name}' is variable twice in robot '{robot.name}'; expected each parameter once", code="DG-ROBOT-119"
+        )
     same = own.kind == other.kind or {own.kind, other.kind} in CLASHES
     if same and not set(own.owners).isdisjoint(other.owners):
         raise RobotError(
-            f"'{own.name}' and '{other.name}' of robot '{robot.name}' are the same numbers; expected one of them"
+            f"'{own.name}' and '{other.name}' of robot '{robot.name}' are the same numbers; expected one of them",
+            code="DG-ROBOT-120",
         )
     if own.input == other.input:
         raise RobotError(
             f"'{own.name}' and '{other.name}' of robot '{robot.name}' would both be the input '{own.input}'; expected "
-            "names that differ in letters, digits or _"
+            "names that differ in letters, digits or _",
+            code="DG-ROBOT-121",
         )
 
 
@@ -491,7 +501,8 @@ def check_constant(robot: RobotTree, what: str, kinds: Sequence[str] = (), owner
     if names:
         raise RobotError(
             f"{what} cannot take the variable parameters {', '.join(names)} of robot '{robot.name}' as inputs; "
-            "expected a robot with these numbers as constants"
+            "expected a robot with these numbers as constants",
+            code="DG-ROBOT-122",
         )
 
 
@@ -501,5 +512,6 @@ def check_inputs(robot: RobotTree, inputs: Sequence[str]) -> None:
         if variable.input in inputs:
             raise RobotError(
                 f"'{variable.name}' of robot '{robot.name}' cannot be the input '{variable.input}', which is another "
-                f"one's name; expected a link or joint whose name is not {', '.join(inputs)}"
+                f"one's name; expected a link or joint whose name is not {', '.join(inputs)}",
+                code="DG-ROBOT-123",
             )

@@ -135,17 +135,24 @@ def mesh_bytes(robot: Path, name: str, folder: Path) -> tuple[bytes, str]:
     """
     path = next((place for place in _places(robot, name, folder) if os.path.isfile(place)), None)
     if path is None:
-        raise RobotError(f"mesh {name:.200} is missing in {folder}; expected the robot's package, or --meshes FOLDER")
+        raise RobotError(
+            f"mesh {name:.200} is missing in {folder}; expected the robot's package, or --meshes FOLDER",
+            code="DG-ROBOT-124",
+        )
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise RobotError(f"mesh {name:.200} lies outside {folder}; expected a file in there, or --meshes FOLDER")
+        raise RobotError(
+            f"mesh {name:.200} lies outside {folder}; expected a file in there, or --meshes FOLDER", code="DG-ROBOT-125"
+        )
     if path.suffix.lower() not in SUFFIXES:
-        raise RobotError(f"mesh {name:.200}; expected a file that ends in {', '.join(SUFFIXES)}")
+        raise RobotError(f"mesh {name:.200}; expected a file that ends in {', '.join(SUFFIXES)}", code="DG-ROBOT-126")
     if path.stat().st_size > MOST_BYTES:
-        raise RobotError(f"mesh {name:.200} has more than {MOST_BYTES} bytes and is refused")
+        raise RobotError(f"mesh {name:.200} has more than {MOST_BYTES} bytes and is refused", code="DG-ROBOT-127")
     try:
         return read_file(path, MOST_BYTES), path.suffix.lower()[1:]
     except OSError as error:
-        raise RobotError(f"mesh {name:.200} cannot be read ({error.strerror}); expected a file") from None
+        raise RobotError(
+            f"mesh {name:.200} cannot be read ({error.strerror}); expected a file", code="DG-ROBOT-128"
+        ) from None
 
 
 def _places(robot: Path, name: str, folder: Path) -> Iterator[Path]:

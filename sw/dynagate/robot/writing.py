@@ -59,7 +59,11 @@ def urdf_of(robot: RobotTree) -> str:
         _add_loop(root, robot, loop, above)
     left = list(_left_out(robot, loops))
     if left:
-        warn(f"URDF cannot express {', '.join(left)} of robot '{robot.name}'; the file is without", RobotWarning)
+        warn(
+            f"URDF cannot express {', '.join(left)} of robot '{robot.name}'; the file is without",
+            RobotWarning,
+            code="DG-ROBOT-129",
+        )
     etree.indent(root)
     return str(etree.tostring(root, encoding="unicode")) + "\n"
 
@@ -93,7 +97,10 @@ def _free_names(names: list[str], taken: Any) -> list[str]:
 def _check_distinct(what: str, names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise RobotError(f"{names.count(name)} parts have the name '{name}' of a {what}; expected one in a file")
+            raise RobotError(
+                f"{names.count(name)} parts have the name '{name}' of a {what}; expected one in a file",
+                code="DG-ROBOT-130",
+            )
 
 
 def _numbers(values: Any) -> str:
@@ -147,7 +154,10 @@ def _add_joint(root: Any, joint: Joint, parent: str, child: str) -> None:
     limit = {key: repr(value) for key in ("effort", "velocity") if (value := getattr(joint, key)) is not None}
     if joint.kind.limited:
         if (joint.lower is None) != (joint.upper is None):
-            raise RobotError(f"joint '{joint.name}' has one limit of its position; expected both or none in a file")
+            raise RobotError(
+                f"joint '{joint.name}' has one limit of its position; expected both or none in a file",
+                code="DG-ROBOT-131",
+            )
         low, high = (-math.inf, math.inf) if joint.lower is None else (joint.lower, joint.upper)
         limit |= {"lower": repr(low), "upper": repr(high)}
     if limit:

@@ -12,7 +12,9 @@ from dynagate.dynamics import LISTED
 try:
     import torch as _torch  # noqa: F401
 except ImportError:
-    raise MissingExtraError("dynagate.torch needs the package 'torch'; pip install 'dynagate[torch]'") from None
+    raise MissingExtraError(
+        "dynagate.torch needs the package 'torch'; pip install 'dynagate[torch]'", code="DG-TORCH-001"
+    ) from None
 
 from dynagate.torch.functions import TorchFunction, function
 from dynagate.torch.rollouts import rollout

@@ -121,7 +121,8 @@ class TorchOperator:
             if on.type not in compute.platforms:
                 raise ArgumentError(
                     f"{self.operator} runs on {', '.join(compute.platforms)}, and its inputs are on {on}; expected "
-                    "backend='compiled', or tensors moved there"
+                    "backend='compiled', or tensors moved there",
+                    code="DG-TORCH-002",
                 )
             if on.type == CUDA:
                 return self._on_gpu(compute, inputs)
@@ -193,16 +194,21 @@ def check_tensors(inputs: dict[str, Any]) -> None:
     """
     for name, x in inputs.items():
         if not isinstance(x, torch.Tensor):
-            raise ArgumentTypeError(f"input '{name}' is a {type(x).__name__}; expected a tensor")
+            raise ArgumentTypeError(f"input '{name}' is a {type(x).__name__}; expected a tensor", code="DG-TORCH-003")
         if x.layout != torch.strided or x.is_nested or isinstance(x, MaskedTensor):
             layout = "masked" if isinstance(x, MaskedTensor) else "nested" if x.is_nested else str(x.layout)
             kind = layout.removeprefix("torch.")
-            raise ArgumentTypeError(f"input '{name}' is a {kind} tensor; expected a dense one without a mask")
+            raise ArgumentTypeError(
+                f"input '{name}' is a {kind} tensor; expected a dense one without a mask", code="DG-TORCH-004"
+            )
     check_no_tangents(inputs)
     (first, one), *others = inputs.items()
     for name, x in others:
         if x.device != one.device:
-            raise ArgumentError(f"input '{name}' is on {x.device} and '{first}' on {one.device}; expected one device")
+            raise ArgumentError(
+                f"input '{name}' is on {x.device} and '{first}' on {one.device}; expected one device",
+                code="DG-TORCH-005",
+            )
 
 
 def check_no_tangents(tensors: dict[str, Any]) -> None:
@@ -217,7 +223,8 @@ def check_no_tangents(tensors: dict[str, Any]) -> None:
         if _has_tangent(x):
             raise ArgumentError(
                 f"input '{name}' has a tangent of forward-mode differentiation, for which this operator has no rule; "
-                "expected torch.autograd.grad or torch.autograd.functional.jacobian, or call a '_jvp' function"
+                "expected torch.autograd.grad or torch.autograd.functional.jacobian, or call a '_jvp' function",
+                code="DG-TORCH-006",
             )
 
 

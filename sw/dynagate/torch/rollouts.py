@@ -66,7 +66,8 @@ class TorchRollout(SharedFunction):
         if first.device.type not in (self.operator.platforms or (CPU, CUDA)):
             raise ArgumentError(
                 f"inputs of {arguments.name} are on {first.device}; expected them on the CPU, or with "
-                f"backend='compiled' on an NVIDIA GPU"
+                f"backend='compiled' on an NVIDIA GPU",
+                code="DG-TORCH-007",
             )
         if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
             self.operator.check_differentiable()

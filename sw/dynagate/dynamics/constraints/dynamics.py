@@ -371,7 +371,8 @@ def check_any(tree: Tree) -> None:
         raise RobotError(
             f"robot '{tree.source.name}' has no contacts and no loops, which constrained functions are about; expected "
             "robot.with_contact('frame') for each (--contact FRAME on the command line), or robot.with_loop(...) "
-            "(--loop FRAME,FRAME)"
+            "(--loop FRAME,FRAME)",
+            code="DG-FUNCTION-004",
         )
 
 
@@ -392,7 +393,8 @@ def check_independent(tree: Tree) -> None:
         raise RobotError(
             f"{names} of robot '{robot.name}' holds what constraints before it or the joints hold already, so that "
             "its force is not determined; expected fewer constraints, 'point' for 'fixed', or compliance= of more than "
-            "0, such as 1e-6, which every form solves"
+            "0, such as 1e-6, which every form solves",
+            code="DG-FUNCTION-005",
         )
 
 

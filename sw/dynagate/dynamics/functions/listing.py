@@ -14,7 +14,10 @@ from dynagate.dynamics.functions.spaces import arguments
 
 
 def _without_frame(*_: Any, **__: Any) -> NoReturn:
-    raise ArgumentError("a function of a frame without its name; expected dynagate.trace(robot, name, frame='NAME')")
+    raise ArgumentError(
+        "a function of a frame without its name; expected dynagate.trace(robot, name, frame='NAME')",
+        code="DG-FUNCTION-010",
+    )
 
 
 _OF_FRAMES = {

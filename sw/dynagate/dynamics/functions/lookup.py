@@ -70,13 +70,19 @@ def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample:
     """
     names = [name] if isinstance(name, str) else name
     if not (isinstance(names, Sequence) and names and all(isinstance(each, str) for each in names)):
-        raise ArgumentTypeError(f"function {shown(name)}; expected the name of a function, or a list of names")
+        raise ArgumentTypeError(
+            f"function {shown(name)}; expected the name of a function, or a list of names", code="DG-FUNCTION-011"
+        )
     for each in names:
         if each == ALL or "," in each or "+" in each:
             several = TOGETHER if each == ALL else re.split(r"\s*[,+]\s*", each)
-            raise ArgumentError(f"function {shown(each)} is for the command line; write a list: {list(several)}")
+            raise ArgumentError(
+                f"function {shown(each)} is for the command line; write a list: {list(several)}", code="DG-FUNCTION-012"
+            )
         if each in MOTION_CALLS and not (each == ROLLOUT and of_design):
-            raise ArgumentError(f"function '{each}' computes motions; write {MOTION_CALLS[each]}")
+            raise ArgumentError(
+                f"function '{each}' computes motions; write {MOTION_CALLS[each]}", code="DG-FUNCTION-013"
+            )
     if per_sample and len(names) > 1:
         return functions_together(names)
     return function(names[0]) if len(names) == 1 else functions_at_once(tuple(names))
@@ -114,13 +120,20 @@ def of_frame(name: Any, frame: Any) -> tuple[Any, Any]:
     if bare is None:
         named = next((each for each in names if each.startswith(_OF_FRAMES)), None)
         if named is not None and frame is not None:
-            raise ArgumentError(f"function '{named}' with frame={shown(frame)}; expected the frame once")
+            raise ArgumentError(
+                f"function '{named}' with frame={shown(frame)}; expected the frame once", code="DG-FUNCTION-014"
+            )
         return name, frame
     if frame is None:
-        raise ArgumentError(f"function '{bare}' without a frame; expected frame='NAME', the name of a frame or link")
+        raise ArgumentError(
+            f"function '{bare}' without a frame; expected frame='NAME', the name of a frame or link",
+            code="DG-FUNCTION-015",
+        )
     own = frame.name if isinstance(frame, Frame | Link) else frame
     if not (isinstance(own, str) and own):
-        raise ArgumentTypeError(f"frame={shown(frame)} of '{bare}'; expected the name of a frame or link")
+        raise ArgumentTypeError(
+            f"frame={shown(frame)} of '{bare}'; expected the name of a frame or link", code="DG-FUNCTION-016"
+        )
     framed = [f"{each}_{own}" if each in FRAME_FUNCTIONS else each for each in names]
     return (framed[0] if isinstance(name, str) else framed), None
 
@@ -140,7 +153,9 @@ def function(name: str | Sequence[str]) -> FunctionRow:
     """
     if not isinstance(name, str):
         if not (isinstance(name, Sequence) and name and all(isinstance(each, str) for each in name)):
-            raise ArgumentTypeError(f"function {shown(name)}; expected the name of one, or a list of names")
+            raise ArgumentTypeError(
+                f"function {shown(name)}; expected the name of one, or a list of names", code="DG-FUNCTION-017"
+            )
         return function(name[0]) if len(name) == 1 else functions_at_once(tuple(name))
     pieces = _at_once().split(name)
     if len(pieces) > 1:
@@ -154,7 +169,7 @@ def function(name: str | Sequence[str]) -> FunctionRow:
         return _TURN
     name = name if name in LISTED else accepted(name)
     if name not in LISTED:
-        raise ArgumentError(f"no function {shown(name)}{_hint(name)}")
+        raise ArgumentError(f"no function {shown(name)}{_hint(name)}", code="DG-FUNCTION-018")
     return LISTED[name]
 
 
@@ -197,16 +212,22 @@ def functions_at_once(names: tuple[str, ...]) -> FunctionRow:
     rows = [function(name) for name in names]
     for row in rows:
         if row.derivative_of or row.parts or row.name == ROLLOUT or row.name in CONSTRAINED:
-            raise ArgumentError(f"{row.name} cannot be computed at one state with others; expected a call of its own")
+            raise ArgumentError(
+                f"{row.name} cannot be computed at one state with others; expected a call of its own",
+                code="DG-FUNCTION-019",
+            )
         if [other.name for other in rows].count(row.name) > 1:
-            raise ArgumentError(f"{row.name} is named twice; expected each function once")
+            raise ArgumentError(f"{row.name} is named twice; expected each function once", code="DG-FUNCTION-020")
     inputs = {argument.name: argument for row in rows for argument in row.inputs}
     results = [_outputs_at_once(row) for row in rows]
     for row, own in zip(rows, results, strict=True):
         for argument in own:
             if argument.name in inputs:
                 taker = next(r.name for r in rows if argument.name in [a.name for a in r.inputs])
-                raise ArgumentError(f"{row.name} gives {argument.name}, which {taker} takes; expected a call of each")
+                raise ArgumentError(
+                    f"{row.name} gives {argument.name}, which {taker} takes; expected a call of each",
+                    code="DG-FUNCTION-021",
+                )
     outputs = {argument.name: argument for own in results for argument in own}
     ordered = [inputs.pop(name) for name in ("q", "qd", "qdd", "tau") if name in inputs] + list(inputs.values())
 
@@ -261,7 +282,8 @@ def _frame_function(row: str, frame: str) -> FunctionRow:
     if not (frame.isascii() and f"_{frame}".isidentifier() and len(frame) <= LONGEST_FRAME):
         raise ArgumentError(
             f"frame '{frame}' cannot be part of a function's name; give it one of up to {LONGEST_FRAME} letters, "
-            f"digits and _ by robot.with_frame('name', on='{frame}')"
+            f"digits and _ by robot.with_frame('name', on='{frame}')",
+            code="DG-FUNCTION-022",
         )
     inputs, outputs, algorithm = FRAME_FUNCTIONS[row]
     return FunctionRow(
@@ -285,10 +307,13 @@ def functions_together(names: Sequence[str]) -> FunctionRow:
         if name not in TOGETHER:
             raise ArgumentError(
                 f"{name} cannot be one of several functions of a design; expected some of {', '.join(TOGETHER)}, or "
-                "all functions at one state"
+                "all functions at one state",
+                code="DG-FUNCTION-023",
             )
         if names.count(name) > 1:
-            raise ArgumentError(f"{name} is named {names.count(name)} times; expected each function once")
+            raise ArgumentError(
+                f"{name} is named {names.count(name)} times; expected each function once", code="DG-FUNCTION-024"
+            )
     rows = [FUNCTIONS[name] for name in TOGETHER if name in names]
     if len(rows) == 1:
         return rows[0]

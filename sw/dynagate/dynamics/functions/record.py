@@ -132,14 +132,14 @@ class FunctionRow:
     def check_friction(self) -> None:
         """Raise ArgumentError if the function does not depend on friction."""
         if not self.takes_friction:
-            raise ArgumentError(f"{self.name} does not depend on friction; expected no forces")
+            raise ArgumentError(f"{self.name} does not depend on friction; expected no forces", code="DG-FUNCTION-025")
 
     def inputs_with(self, external_forces: bool) -> tuple[Argument, ...]:
         """Return the inputs, with f_ext as the last one if requested. Raise ArgumentError if forces do not affect the
         function.
         """
         if external_forces and not self.takes_external_forces:
-            raise ArgumentError(f"{self.name} does not depend on external forces")
+            raise ArgumentError(f"{self.name} does not depend on external forces", code="DG-FUNCTION-026")
         return (*self.inputs, EXTERNAL) if external_forces else self.inputs
 
     def __call__(
@@ -159,7 +159,10 @@ class FunctionRow:
         """
         self.check_options(form, options)
         if self.derivative_of:
-            raise ArgumentError(f"{self.name} is made from a graph; expected dynagate.trace(robot, '{self.name}')")
+            raise ArgumentError(
+                f"{self.name} is made from a graph; expected dynagate.trace(robot, '{self.name}')",
+                code="DG-FUNCTION-027",
+            )
         tree = robot if isinstance(robot, Tree) else tree_of(robot)
         form = form or next(iter(self.forms))
         self._check(form, tree)
@@ -190,13 +193,15 @@ class FunctionRow:
         if of.parts:
             raise RobotError(
                 f"joints {names} of robot '{tree.source.name}' mimic others, which functions together do not know; "
-                "expected one function, or lock= for these joints"
+                "expected one function, or lock= for these joints",
+                code="DG-FUNCTION-028",
             )
         if form not in of.mimicking and any(argument.values.is_solved for argument in of.outputs):
             expected = f"'{of.mimicking[0]}', or " if of.mimicking else ""
             raise RobotError(
                 f"joints {names} of robot '{tree.source.name}' mimic others, which form '{form}' of {of.name} does not "
-                f"know; expected {expected}lock= for these joints"
+                f"know; expected {expected}lock= for these joints",
+                code="DG-FUNCTION-029",
             )
 
     def chosen_outputs(self, names: Sequence[str] | None) -> tuple[Argument, ...]:
@@ -208,15 +213,20 @@ class FunctionRow:
         if names is None:
             return self.outputs
         if self.parts:
-            raise ArgumentError(f"outputs of several functions ({self.name}); expected fewer functions instead")
+            raise ArgumentError(
+                f"outputs of several functions ({self.name}); expected fewer functions instead", code="DG-FUNCTION-030"
+            )
         known = [argument.name for argument in self.outputs]
         for name in names:
             if name not in known:
                 raise ArgumentError(
-                    f"{self.name} has no output '{name}'{nearest(name, known)}; expected some of {', '.join(known)}"
+                    f"{self.name} has no output '{name}'{nearest(name, known)}; expected some of {', '.join(known)}",
+                    code="DG-FUNCTION-031",
                 )
         if not names:
-            raise ArgumentError(f"{self.name} without outputs; expected some of {', '.join(known)}")
+            raise ArgumentError(
+                f"{self.name} without outputs; expected some of {', '.join(known)}", code="DG-FUNCTION-032"
+            )
         return tuple(argument for argument in self.outputs if argument.name in names)
 
     def check_options(self, form: str | None, options: Iterable[str]) -> None:
@@ -225,18 +235,21 @@ class FunctionRow:
         if form == SCAN and self.name in SCANS:
             raise ArgumentError(
                 f"form '{SCAN}' is a loop over links without a graph; expected dynagate.compile(robot, '{self.name}', "
-                f"form='{SCAN}') on device 'cpu' or 'fixed', or for a graph one of {', '.join(self.forms)}"
+                f"form='{SCAN}') on device 'cpu' or 'fixed', or for a graph one of {', '.join(self.forms)}",
+                code="DG-FUNCTION-033",
             )
         if form not in self.forms:
             raise ArgumentError(
-                f"{self.name} has no form '{form}'{nearest(form, self.forms)}; expected one of {', '.join(self.forms)}"
+                f"{self.name} has no form '{form}'{nearest(form, self.forms)}; expected one of {', '.join(self.forms)}",
+                code="DG-FUNCTION-034",
             )
         known = self.options.get(form, ())
         for option in options:
             if option not in known:
                 listed = ", ".join(known) or "none"
                 raise ArgumentError(
-                    f"{self.name} ({form}) has no option '{option}'{nearest(option, known)}; expected one of: {listed}"
+                    f"{self.name} ({form}) has no option '{option}'{nearest(option, known)}; expected one of: {listed}",
+                    code="DG-FUNCTION-035",
                 )
 
 

@@ -156,7 +156,8 @@ class Argument:
         if self.space not in SPACES:
             raise ArgumentError(
                 f"argument '{self.name}' has space {self.space!r}{nearest(str(self.space), SPACES)}; expected one of "
-                f"{', '.join(SPACES)}"
+                f"{', '.join(SPACES)}",
+                code="DG-FUNCTION-036",
             )
 
     @property

@@ -475,7 +475,7 @@ def bias_torques(
 def check_mass(mass: str) -> None:
     """Raise ArgumentError if the option `mass` is neither "body" nor "shared"."""
     if mass not in ("body", "shared"):
-        raise ArgumentError(f"mass '{mass}'; expected 'body' or 'shared'")
+        raise ArgumentError(f"mass '{mass}'; expected 'body' or 'shared'", code="DG-FUNCTION-037")
 
 
 def forward_dynamics_gradient(

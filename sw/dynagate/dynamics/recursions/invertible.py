@@ -41,7 +41,8 @@ def check_invertible(tree: Tree) -> None:
     held = [links[group[-1]].joint.name for group in groups]
     raise RobotError(
         f"{listed} can move without moving any mass, so the mass matrix of '{tree.robot.name}' has no inverse; "
-        f"give mass and inertia to {_quoted(empty)}, or hold by lock= {_quoted(held)}"
+        f"give mass and inertia to {_quoted(empty)}, or hold by lock= {_quoted(held)}",
+        code="DG-FUNCTION-039",
     )
 
 

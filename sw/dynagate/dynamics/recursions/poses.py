@@ -70,7 +70,9 @@ def reference_links(tree: Tree, frame: Frame) -> dict[int, int]:
     if frame == "middle":
         return chosen
     if isinstance(frame, str):
-        raise ArgumentError(f"frame '{frame}'; expected {', '.join(NAMED)}, a link index, or a map of them")
+        raise ArgumentError(
+            f"frame '{frame}'; expected {', '.join(NAMED)}, a link index, or a map of them", code="DG-FUNCTION-040"
+        )
     by_root = (
         frame
         if isinstance(frame, Mapping)
@@ -79,11 +81,14 @@ def reference_links(tree: Tree, frame: Frame) -> dict[int, int]:
         else None
     )
     if by_root is None:
-        raise ArgumentError(f"frame {frame}; expected a link index from 0 to {len(tree.links) - 1}")
+        raise ArgumentError(
+            f"frame {frame}; expected a link index from 0 to {len(tree.links) - 1}", code="DG-FUNCTION-041"
+        )
     for root, link in by_root.items():
         if root not in roots or (link != -1 and link not in roots[root]):
             raise ArgumentError(
-                f"frame {{{root}: {link}}}; expected the first link of a chain and a link of that chain"
+                f"frame {{{root}: {link}}}; expected the first link of a chain and a link of that chain",
+                code="DG-FUNCTION-042",
             )
     return {**chosen, **by_root}
 

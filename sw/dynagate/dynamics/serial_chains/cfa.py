@@ -40,7 +40,8 @@ def check_bodies(tree: Tree) -> None:
         if not (link.mass > 0.0 and moments[0] > 0.0):
             raise RobotError(
                 f"link '{link.name}' has mass {link.mass:g} kg and least moment of inertia {moments[0]:g} kg m²; the "
-                "constraint force algorithm needs positive ones in every link. Use another form"
+                "constraint force algorithm needs positive ones in every link. Use another form",
+                code="DG-FUNCTION-043",
             )
 
 

@@ -33,13 +33,15 @@ def check_serial(tree: Tree) -> None:
         if link.joint.nv != 1:
             raise RobotError(
                 f"joint '{link.joint.name}' is {link.joint.type}; expected a serial chain of revolute and prismatic "
-                "joints. Use another form"
+                "joints. Use another form",
+                code="DG-FUNCTION-044",
             )
         if link.parent != i - 1:
             parent = f"link '{robot.links[link.parent].name}'" if link.parent >= 0 else "the base"
             raise RobotError(
                 f"robot '{robot.name}' branches at {parent}: links '{robot.links[link.parent + 1].name}' and "
-                f"'{link.name}' hang from it; expected a serial chain. Use another form"
+                f"'{link.name}' hang from it; expected a serial chain. Use another form",
+                code="DG-FUNCTION-045",
             )
 
 

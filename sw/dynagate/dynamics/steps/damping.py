@@ -36,10 +36,13 @@ def check_damping(implicit: object, integrator: str, dt: object) -> None:
     if integrator not in SINGLE_STAGE_INTEGRATORS:
         raise ArgumentError(
             f"implicit_damping=True with integrator '{integrator}'; expected {' or '.join(SINGLE_STAGE_INTEGRATORS)}, "
-            "whose steps have one acceleration"
+            "whose steps have one acceleration",
+            code="DG-FUNCTION-046",
         )
     if dt is None:
-        raise ArgumentError("implicit_damping=True with a time step that is an input; expected a constant dt")
+        raise ArgumentError(
+            "implicit_damping=True with a time step that is an input; expected a constant dt", code="DG-FUNCTION-047"
+        )
 
 
 def robot_in_step(robot: Robot, implicit_damping: bool, dt: float | None) -> Robot:

@@ -56,7 +56,8 @@ def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array,
         if integrator not in EXPLICIT_METHODS:
             raise ArgumentError(
                 f"integrator '{integrator}'{nearest(integrator, EXPLICIT_METHODS)}; expected one of "
-                f"{', '.join(EXPLICIT_METHODS)}"
+                f"{', '.join(EXPLICIT_METHODS)}",
+                code="DG-FUNCTION-048",
             )
         check_time_step(dt)
         check_damping(implicit_damping, integrator, dt)

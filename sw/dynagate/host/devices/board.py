@@ -42,7 +42,9 @@ class BoardExecutor(DeviceOptions):
             ArgumentError: No address is given and none is found, or the address is wrong.
         """
         if self.link is None:
-            raise ArgumentError(f"device '{self.name}' without a link; expected link='xdma:/dev/xdma0' or another")
+            raise ArgumentError(
+                f"device '{self.name}' without a link; expected link='xdma:/dev/xdma0' or another", code="DG-DEVICE-007"
+            )
         text = LinkText.of(self.link, str(folder))
         progress(f"opening {self.link}")
         return text

@@ -38,7 +38,9 @@ def certified_graph_of(source: FunctionSource, options: CertifiedOptions, progre
         The graph, with the output "certificate" in the second case.
     """
     if options.region is not None and not options.certificate:
-        raise ArgumentError("region without certificate=True; expected both: a region is where certificates hold")
+        raise ArgumentError(
+            "region without certificate=True; expected both: a region is where certificates hold", code="DG-DEVICE-008"
+        )
     if options.certificate:
         check_certificate(source.function, source.algorithm, source.robot)
     graph = traced(source, options, progress)

@@ -175,12 +175,13 @@ class CpuDevice(Executor):
         """Raise ArgumentError for the input or result that the kernel found to be wrong."""
         if status & TANGLED:
             raise ArgumentError(
-                "out lies over inputs of other samples in memory; expected arrays apart, or the same ones"
+                "out lies over inputs of other samples in memory; expected arrays apart, or the same ones",
+                code="DG-DEVICE-009",
             )
         check_finite(arrays, self.dtype)
         check_angles(arrays, self.angles, self.dtype)
         check_results(outputs, self.dtype)
-        raise ArgumentError(TOO_LARGE.format(self.dtype))
+        raise ArgumentError(TOO_LARGE.format(self.dtype), code="DG-DEVICE-010")
 
     def close(self) -> None:
         self.kernel.close()
@@ -239,4 +240,4 @@ class CpuScan(Executor):
         check_angles(arrays, self.angles, self.dtype)
         check_results(outputs, self.dtype)
         if not right:
-            raise ArgumentError(TOO_LARGE.format(self.dtype))
+            raise ArgumentError(TOO_LARGE.format(self.dtype), code="DG-DEVICE-011")

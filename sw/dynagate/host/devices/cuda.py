@@ -129,7 +129,7 @@ def on_card(card: str) -> Iterator[None]:
     try:
         yield
     except GpuError as error:
-        raise DeviceError(f"{card}: {error}") from None
+        raise DeviceError(f"{card}: {error}", code="DG-GPU-001") from None
 
 
 class CudaDevice(Executor):
@@ -196,7 +196,7 @@ class CudaDevice(Executor):
             try:  # `on_card` would take a microsecond more
                 call()
             except GpuError as error:
-                raise DeviceError(f"{self.text}: {error}") from None
+                raise DeviceError(f"{self.text}: {error}", code="DG-GPU-002") from None
 
         return results, launched
 

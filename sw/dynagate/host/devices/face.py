@@ -132,7 +132,9 @@ class Executor(ABC):
         Returns:
             The outputs by name, and a function that computes them on each call.
         """
-        raise ArgumentTypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
+        raise ArgumentTypeError(
+            f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'", code="DG-DEVICE-012"
+        )
 
     def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
         """Prepare repeated calls on the same arrays, if they are faster than `run`. Threads may call the function
@@ -201,7 +203,10 @@ class Executor(ABC):
         Raises:
             ArgumentError: The device is no processor.
         """
-        raise ArgumentError(f"{self.text} has no program; expected a processor, of a design built with units=4, say")
+        raise ArgumentError(
+            f"{self.text} has no program; expected a processor, of a design built with units=4, say",
+            code="DG-DEVICE-013",
+        )
 
     def close(self) -> None:  # noqa: B027
         """Gives back what the device holds."""
@@ -265,7 +270,8 @@ class SelectedOutputs(Executor):
     ) -> tuple[dict[str, Any], Callable[[], None]]:
         if outputs is not None:
             raise ArgumentError(
-                "out of some outputs, for arrays on a GPU; expected out=None, or outputs chosen by dynagate.compile"
+                "out of some outputs, for arrays on a GPU; expected out=None, or outputs chosen by dynagate.compile",
+                code="DG-DEVICE-014",
             )
         every, call = self.device.launch(inputs, None)
         return {port.name: every[port.name] for port in self.outputs}, call

@@ -80,4 +80,7 @@ def check_form(form: str | None, name: str, opener: Opener, scanning: list[str])
         ArgumentError: The algorithm is a loop over links, and the device does not compute such loops.
     """
     if form == SCAN and not opener.scans:
-        raise ArgumentError(f"form '{SCAN}' on device '{name}'; expected one of {', '.join(scanning)}, or another form")
+        raise ArgumentError(
+            f"form '{SCAN}' on device '{name}'; expected one of {', '.join(scanning)}, or another form",
+            code="DG-DEVICE-015",
+        )

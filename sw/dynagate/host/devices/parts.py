@@ -72,7 +72,8 @@ class FunctionsDevice(Executor):
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         raise ArgumentError(
-            f"{self.text} computes several functions; expected a call of one of {', '.join(self.functions)}"
+            f"{self.text} computes several functions; expected a call of one of {', '.join(self.functions)}",
+            code="DG-DEVICE-016",
         )
 
     def load(self, design: Any) -> Executor:

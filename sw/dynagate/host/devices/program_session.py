@@ -79,7 +79,8 @@ class ProgramSession(ShellSession):
         if shown != design.device_hash:
             raise DesignError(
                 f"{self.link.text} is core {shown:016x}; {design.title} is a program for core "
-                f"{design.device_hash:016x} ({shape_text(design.body.core)}): build the program for this core"
+                f"{design.device_hash:016x} ({shape_text(design.body.core)}): build the program for this core",
+                code="DG-DEVICE-017",
             )
 
     def check_current(self, design: DesignRecord) -> None:
@@ -92,7 +93,10 @@ class ProgramSession(ShellSession):
             DeviceError: The core has no program, or another one.
         """
         if not self.has_program:
-            raise DeviceError(f"{self.link.text} has no program, because loading the last one failed; load it again")
+            raise DeviceError(
+                f"{self.link.text} has no program, because loading the last one failed; load it again",
+                code="DG-DEVICE-018",
+            )
         super().check_current(design)
 
     def replace_program(self, design: DesignRecord[ProgramBody], words: Words) -> DesignRecord[ProgramBody]:
@@ -115,11 +119,12 @@ class ProgramSession(ShellSession):
         if design.body.core_hash != here.body.core_hash:
             raise DesignError(
                 f"{design.title} is a program for another core ({shape_text(design.body.core)}); this one has "
-                f"{shape_text(here.body.core)}: build the program for it, with core=..."
+                f"{shape_text(here.body.core)}: build the program for it, with core=...",
+                code="DG-DEVICE-019",
             )
         self.queue.wait()
         if self.link.closed:
-            raise DeviceError(f"{self.link.text} is closed; open it again")
+            raise DeviceError(f"{self.link.text} is closed; open it again", code="DG-DEVICE-020")
         self.has_program = False
         self.recover()
         self._load(with_streams(design, here.axi.width, here.axi.last), words)
@@ -152,7 +157,10 @@ class ProgramSession(ShellSession):
             self.failed(error)
             raise
         if answers.reshape(len(asked), -1)[-1, 0] != ACCEPTED:
-            raise DesignError(f"{link.text} refuses the program of {design.title}: its checksum differs; {REBUILD}")
+            raise DesignError(
+                f"{link.text} refuses the program of {design.title}: its checksum differs; {REBUILD}",
+                code="DG-DEVICE-021",
+            )
         self.design, self.has_program = design, True
 
 
@@ -267,14 +275,16 @@ class ProgramDevice(StreamDevice):
         source = DesignSource(design)
         if source.kind != PROGRAM:
             raise ArgumentError(
-                f"{design!r:.80} is no program; expected what build(robot, units=...) returned, or its folder"
+                f"{design!r:.80} is no program; expected what build(robot, units=...) returned, or its folder",
+                code="DG-DEVICE-022",
             )
         core_of(source)
         other = source.stored
         if other.keeps_states:
             raise ArgumentError(
                 f"{other.title} keeps the states of its trajectories, so its calls take other arguments; open its "
-                f"folder instead: dynagate.open({str(source.folder)!r})"
+                f"folder instead: dynagate.open({str(source.folder)!r})",
+                code="DG-DEVICE-023",
             )
         self.session.replace_program(other, load_words(source.folder, other))
         return program_device(self.session)
@@ -301,7 +311,9 @@ class ProgramDevice(StreamDevice):
             values, overflow = self.driver.run(asked, rows)
         except EntryError as error:
             template, (row, beside, *entry), axes = error.args
-            raise EntryError(template, (row * self.samples_per_run + beside, *entry), axes) from None
+            raise EntryError(
+                template, (row * self.samples_per_run + beside, *entry), axes, code="DG-DEVICE-024"
+            ) from None
         for name, value in values.items():
             outputs[name][...] = value.reshape(rows * self.samples_per_run, *value.shape[2:])[:batch]
         transfer = self.driver.transfer
@@ -336,9 +348,13 @@ def core_of(source: DesignSource) -> Core:
     try:
         core = Core(**content.body.core)
     except (TypeError, ArgumentError) as error:
-        raise DesignError(f"{source.folder} is a program for no core: {error}; {REBUILD}") from None
+        raise DesignError(
+            f"{source.folder} is a program for no core: {error}; {REBUILD}", code="DG-DEVICE-025"
+        ) from None
     if core.hash != content.body.core_hash:
-        raise DesignError(f"{source.folder} is a program for a core of another version of dynagate; {REBUILD}")
+        raise DesignError(
+            f"{source.folder} is a program for a core of another version of dynagate; {REBUILD}", code="DG-DEVICE-026"
+        )
     return core
 
 
@@ -378,4 +394,6 @@ def chip_motion_of(design: DesignRecord[ProgramBody]) -> ChipMotion | None:
     try:
         return ChipMotion.of(robot_of(design), AlgorithmOptions.of_record(design.options), design.body.core["word"])
     except (KeyError, TypeError, ValueError) as error:
-        raise DesignError(f"the motion of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
+        raise DesignError(
+            f"the motion of {design.title} cannot be made again: {error!r}; {REBUILD}", code="DG-DEVICE-027"
+        ) from None

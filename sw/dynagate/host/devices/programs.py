@@ -50,7 +50,10 @@ class ProgramOnSim(Simulation):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.shell:
-            raise ArgumentError("shell=False of a program; expected True: cores are only simulated in their AXI shell")
+            raise ArgumentError(
+                "shell=False of a program; expected True: cores are only simulated in their AXI shell",
+                code="DG-DEVICE-028",
+            )
 
 
 def open_sim(source: DesignSource, options: ProgramOnSim, progress: Progress = quiet) -> Executor:
@@ -105,7 +108,10 @@ def _width(link: DeviceLink) -> int:
     """Return the bits of a beat that the device reports. Raise DesignError if no processor has such streams."""
     width = link.read_register(with_processor()["stream"].address) & 0xFFFF
     if width not in WIDTHS:
-        raise DesignError(f"{link.text} says that its streams have {width} bits; expected a processor's bitstream")
+        raise DesignError(
+            f"{link.text} says that its streams have {width} bits; expected a processor's bitstream",
+            code="DG-DEVICE-029",
+        )
     return width
 
 
@@ -173,6 +179,7 @@ def open_numpy(source: DesignSource, options: LoopInNumpy, progress: Progress = 
     if (graph := formatted.as_graph) is None:
         raise ArgumentError(
             f"device 'numpy' for a loop, {source.folder}; expected 'sim', 'fixed' or 'board', or Rollout(robot, "
-            "integrator=...) in float64"
+            "integrator=...) in float64",
+            code="DG-DEVICE-030",
         )
     return NumpyDevice(graph.graph)

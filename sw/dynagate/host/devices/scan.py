@@ -53,7 +53,9 @@ def loop_over_links(robot: Robot, name: str, algorithm: AlgorithmOptions, others
         if algorithm.form is not None or asked or name not in SCANS or not large:
             return None
     if asked:
-        raise ArgumentError(f"form '{SCAN}' takes no option '{asked[0]}'; expected another form, or none of it")
+        raise ArgumentError(
+            f"form '{SCAN}' takes no option '{asked[0]}'; expected another form, or none of it", code="DG-DEVICE-031"
+        )
     options = {option: getattr(algorithm, option) for option in OPTIONS if option != "form"}
     return trace_scan(robot, name, **options)
 

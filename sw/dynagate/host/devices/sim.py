@@ -63,7 +63,7 @@ def open_design(source: DesignSource, options: Sim, progress: Progress = quiet) 
     datapath, pauses, seed = folder / "datapath.v", options.pauses, options.seed
     if options.shell:
         if design.axi is None:
-            raise ArgumentError(f"shell=True, but {folder} has no AXI shell; {WITH_SHELL}")
+            raise ArgumentError(f"shell=True, but {folder} has no AXI shell; {WITH_SHELL}", code="DG-DEVICE-032")
         shell = shell_library(folder / "accelerator.v", datapath, progress=progress)
         return shell_device(design, SimShellLink(shell, design, pauses=pauses, seed=seed), shows_progress=shows)
     if design.body.ring is None:

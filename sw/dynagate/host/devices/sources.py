@@ -74,7 +74,8 @@ class DesignSource:
             self.folder = design.folder
         else:
             raise ArgumentTypeError(
-                f"open() got {design!r:.60}; expected what dynagate.build returned, or the path of its folder"
+                f"open() got {design!r:.60}; expected what dynagate.build returned, or the path of its folder",
+                code="DG-DEVICE-033",
             )
 
     @cached_property

@@ -29,7 +29,8 @@ class ContactIntegrator(Integrator):
     def __post_init__(self) -> None:
         if not isinstance(self.contact, RigidContact):
             raise ArgumentError(
-                f"contacts={shown(self.contact)}; expected RigidContact(points), with points such as {MAKING['Point']}"
+                f"contacts={shown(self.contact)}; expected RigidContact(points), with points such as {MAKING['Point']}",
+                code="DG-CONTACT-011",
             )
 
     @property

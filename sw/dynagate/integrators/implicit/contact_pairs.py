@@ -76,7 +76,8 @@ def _check_apart(robot: Robot, contact: RigidContact, links: dict[str, int]) -> 
             raise ContactError(
                 f"links '{a.link}' and '{b.link}' of robot '{robot.name}' overlap by {-most:.2g} m or more in all of "
                 f"{TRIED} configurations; expected shapes that can be apart: smaller ones, or links that are no "
-                "neighbours"
+                "neighbours",
+                code="DG-CONTACT-012",
             )
 
 

@@ -23,10 +23,12 @@ def check_robot(robot: Robot) -> None:
         RobotError: The robot has mimic joints, or joints that move no mass.
     """
     if not isinstance(robot, Robot):
-        raise ArgumentTypeError(f"robot is a {type(robot).__name__}; expected a dynagate.Robot")
+        raise ArgumentTypeError(f"robot is a {type(robot).__name__}; expected a dynagate.Robot", code="DG-ROLLOUT-052")
     robot.check_uncoupled("the position-based integrator")
     if robot.nv == 0:
-        raise ArgumentError(f"robot '{robot.name}' has no joint that moves; expected one or more")
+        raise ArgumentError(
+            f"robot '{robot.name}' has no joint that moves; expected one or more", code="DG-ROLLOUT-053"
+        )
     check_invertible(tree_of(robot))
 
 

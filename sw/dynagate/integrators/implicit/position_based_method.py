@@ -83,11 +83,18 @@ class PositionBasedIntegrator(Integrator):
         check_numbers(self, "integrator 'position_based'", tolerance=ABOVE_ZERO)
         check_whole("iterations", self.iterations)
         if self.search not in (None, *SEARCHES):
-            raise ArgumentError(f"search {self.search!r}; expected one of {', '.join(SEARCHES)}, or None")
+            raise ArgumentError(
+                f"search {self.search!r}; expected one of {', '.join(SEARCHES)}, or None", code="DG-ROLLOUT-054"
+            )
         if self.order not in ORDERS:
-            raise ArgumentError(f"order {self.order!r:.60}; expected 2 or 3 (higher ones are unstable)")
+            raise ArgumentError(
+                f"order {self.order!r:.60}; expected 2 or 3 (higher ones are unstable)", code="DG-ROLLOUT-055"
+            )
         if self.order > 2 and self.search is not None:
-            raise ArgumentError(f"search '{self.search}' at order {self.order}, which has no energy; expected None")
+            raise ArgumentError(
+                f"search '{self.search}' at order {self.order}, which has no energy; expected None",
+                code="DG-ROLLOUT-056",
+            )
 
     def in_words(self, word: int) -> PositionBasedIntegrator:
         """Return the integrator for integers of a word length in bits."""
@@ -104,7 +111,8 @@ class PositionBasedIntegrator(Integrator):
         if self.resolution is not None and second:
             raise ArgumentError(
                 f"integrator 'position_based' of {robot.name} in integers has order {self.order}; expected order 2: "
-                "at order 3 the matrix of a step is not positive definite"
+                "at order 3 the matrix of a step is not positive definite",
+                code="DG-ROLLOUT-057",
             )
         loop = Loop(
             f"position_based{f'_{self.order}' if second else ''}{f'_every_{every}' if every > 1 else ''}",
@@ -153,7 +161,7 @@ class PositionBasedIntegrator(Integrator):
         check_robot(robot)
         weight = (float(np.linalg.norm(robot.gravity)) or 9.81) * sum(link.mass for link in robot.links)
         if weight == 0.0:
-            raise PositionBasedError(f"robot '{robot.name}' has no mass; expected some")
+            raise PositionBasedError(f"robot '{robot.name}' has no mass; expected some", code="DG-ROLLOUT-058")
         return [float(size) * self.tolerance * weight for size in sizes(robot)]
 
 
@@ -173,7 +181,8 @@ def _model(
         if order > 2 and joint.nv > 3 and joint.armature:
             raise ArgumentError(
                 f"joint '{joint.name}' of robot '{robot.name}' is {joint.type} and has armature {joint.armature:g}; "
-                "position-based steps of order 3 take it at other joints, or order=2"
+                "position-based steps of order 3 take it at other joints, or order=2",
+                code="DG-ROLLOUT-059",
             )
     return model
 

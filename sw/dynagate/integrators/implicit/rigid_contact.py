@@ -99,20 +99,26 @@ def _meetings(point: OfLink, surface: Ground) -> list[Pair]:
         return [(ball, surface) for ball in point.balls]
     raise ContactError(
         f"capsule on link '{point.link}' against a {type(surface).__name__}; expected planes or spheres for capsules, "
-        "or balls along it: Point(link, position, radius)"
+        "or balls along it: Point(link, position, radius)",
+        code="DG-ROLLOUT-060",
     )
 
 
 def _checked_pairs(between: Sequence[tuple[OfLink, OfLink]]) -> tuple[tuple[OfLink, OfLink], ...]:
     expected = "expected pairs of balls and capsules of two links, such as (Capsule('a', ...), Point('b', ..., 0.05))"
     if not isinstance(between, Sequence) or isinstance(between, str):
-        raise ContactError(f"rigid contact has between {shown(between)}; {expected}")
+        raise ContactError(f"rigid contact has between {shown(between)}; {expected}", code="DG-ROLLOUT-061")
     for pair in between:
         if not (isinstance(pair, Sequence) and len(pair) == 2 and all(isinstance(x, Point | Capsule) for x in pair)):
-            raise ContactError(f"rigid contact has between {shown(pair)}; {expected}")
+            raise ContactError(f"rigid contact has between {shown(pair)}; {expected}", code="DG-ROLLOUT-062")
         a, b = pair
         if a.link == b.link:
-            raise ContactError(f"a pair of link '{a.link}' with itself, which never moves apart; {expected}")
+            raise ContactError(
+                f"a pair of link '{a.link}' with itself, which never moves apart; {expected}", code="DG-ROLLOUT-063"
+            )
         if not a.radius + b.radius:
-            raise ContactError(f"a pair of points of links '{a.link}' and '{b.link}' without a radius; {expected}")
+            raise ContactError(
+                f"a pair of points of links '{a.link}' and '{b.link}' without a radius; {expected}",
+                code="DG-ROLLOUT-064",
+            )
     return tuple((a, b) for a, b in between)

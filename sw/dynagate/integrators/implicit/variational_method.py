@@ -95,7 +95,7 @@ class VariationalIntegrator(Integrator):
     def __post_init__(self) -> None:
         store_plain_numbers(self)
         if not (is_whole(self.guess) and 1 <= self.guess <= 4):
-            raise ArgumentError(f"guess {self.guess!r}; expected 1, 2, 3 or 4")
+            raise ArgumentError(f"guess {self.guess!r}; expected 1, 2, 3 or 4", code="DG-ROLLOUT-065")
         check_numbers(self, "integrator 'variational'", tolerance=ABOVE_ZERO)
         check_count("iterations", self.iterations, MAX_ITERATIONS)
 

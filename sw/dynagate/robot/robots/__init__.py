@@ -44,7 +44,8 @@ def path(name: str) -> Path:
     if name not in names():
         raise RobotError(
             f"no shipped robot '{name}'{nearest(name, names())}; expected one of {', '.join(names())}, or a URDF "
-            "file's path"
+            "file's path",
+            code="DG-ROBOT-061",
         )
     return _FOLDER / f"{name}.urdf"
 

@@ -63,11 +63,13 @@ def _visual_bodies(robot: Robot, file: Path, meshes: Path | None) -> list[SceneB
     try:
         loaded = read_meshes(file, list(named), folder_of(file) if meshes is None else meshes) if named else {}
     except MissingExtraError as error:
-        loaded = dict.fromkeys(named, RobotError(str(error)))
-    failed = [str(mesh) for mesh in loaded.values() if isinstance(mesh, RobotError)]
+        loaded = dict.fromkeys(named, RobotError(str(error), code="DG-VIEW-001"))
+    failed = [mesh.text for mesh in loaded.values() if isinstance(mesh, RobotError)]
     if failed:
         more = f"; so are {len(failed) - 1} others" if len(failed) > 1 else ""
-        warn(f"{failed[0]}{more}; capsules are drawn for the links with missing meshes", RobotWarning)
+        warn(
+            f"{failed[0]}{more}; capsules are drawn for the links with missing meshes", RobotWarning, code="DG-VIEW-002"
+        )
     by_link: dict[int, list[Solid]] = {}
     broken: set[int] = set()
     for (link, rotation, translation), visual in carried:

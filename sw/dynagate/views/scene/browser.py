@@ -147,7 +147,7 @@ def _serve(port: int, view: View) -> _Server:
             server.view = view
             return server
     reason = (problem.strerror if problem else None) or problem
-    raise ViewError(f"no view at {HOST}:{port} ({reason}); expected another port")
+    raise ViewError(f"no view at {HOST}:{port} ({reason}); expected another port", code="DG-VIEW-003")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -217,7 +217,7 @@ def view(
     check_positive("dt", dt, "seconds between steps, more than 0")
     theme_of(theme)
     if not is_whole(port) or not 1 <= port <= 65535:
-        raise ArgumentError(f"port={port!r}; expected a number from 1 to 65535")
+        raise ArgumentError(f"port={port!r}; expected a number from 1 to 65535", code="DG-VIEW-004")
     known, source, folder = sources(robot, shapes)
     own = configurations(known, q)
     scene = scene_of(known, own, dt=dt, file=source, meshes=folder, targets=targets, forces=forces, most=MAX_FRAMES)
@@ -226,7 +226,7 @@ def view(
         shown.opened = _opened(shown.url)
         if not shown.opened:
             text = NO_BROWSER.format(url=shown.url, port=shown.port, host=HOST)
-            warn(text, RobotWarning)
+            warn(text, RobotWarning, code="DG-VIEW-005")
     return shown
 
 

@@ -32,7 +32,7 @@ DARK = Theme((13, 17, 23), (25, 31, 39), (48, 56, 66), (6, 8, 12), (2, 4, 8))
 def theme_of(theme: str) -> Theme:
     """Return the colors of a theme; "auto" is light where a file has one look. Raises ArgumentError: no such theme."""
     if theme not in THEMES:
-        raise ArgumentError(f"theme={theme!r}; expected one of {', '.join(THEMES)}")
+        raise ArgumentError(f"theme={theme!r}; expected one of {', '.join(THEMES)}", code="DG-VIEW-006")
     return DARK if theme == "dark" else LIGHT
 
 

@@ -48,14 +48,17 @@ def read_meshes(robot: Path, names: Sequence[str], folder: Path) -> Mapping[str,
             try:
                 meshes |= _read({name: content})
             except RobotError as error:
-                meshes[name] = RobotError(f"mesh {name:.200} cannot be read as .{content[1]} ({error})")
+                meshes[name] = RobotError(
+                    f"mesh {name:.200} cannot be read as .{content[1]} ({error})", code="DG-VIEW-007"
+                )
     total = 0
     for name, mesh in meshes.items():
         if not isinstance(mesh, RobotError):
             total += len(mesh.corners)
             if total > MAX_TRIANGLES:
                 meshes[name] = RobotError(
-                    f"mesh {name:.200}: the robot's meshes have more than {MAX_TRIANGLES} triangles; expected fewer"
+                    f"mesh {name:.200}: the robot's meshes have more than {MAX_TRIANGLES} triangles; expected fewer",
+                    code="DG-VIEW-008",
                 )
     return meshes
 
@@ -82,7 +85,9 @@ def _read(contents: Mapping[str, tuple[bytes, str]]) -> dict[str, Solid | RobotE
         meshes: dict[str, Solid | RobotError] = {}
         for k, (name, (_, kind)) in enumerate(contents.items()):
             if faults[k]:
-                meshes[name] = RobotError(f"mesh {name:.200} cannot be read as .{kind} ({faults[k]})")
+                meshes[name] = RobotError(
+                    f"mesh {name:.200} cannot be read as .{kind} ({faults[k]})", code="DG-VIEW-009"
+                )
                 continue
             meshes[name] = _surface(arrays, k)
     return meshes
@@ -110,7 +115,8 @@ def load_meshes(files: Sequence[tuple[str, str]]) -> bytes:
         try:
             own = mesh_arrays(Path(path).read_bytes(), kind)
         except Exception as error:  # any of trimesh's parsers may fail, or run out of memory
-            faults.append((" ".join(str(error).split()) or type(error).__name__)[:100])
+            text = error.text if isinstance(error, RobotError) else str(error)
+            faults.append((" ".join(text.split()) or type(error).__name__)[:100])
         else:
             faults.append("")
             arrays |= {f"{name}{k}": values for name, values in own.items()}
@@ -127,11 +133,11 @@ def mesh_arrays(content: bytes, kind: str) -> dict[str, Any]:
     # without a resolver, so that no other file is opened
     shape: Any = trimesh.load(io.BytesIO(content), file_type=kind, force="mesh", resolver=None, process=False)
     if not len(shape.faces) or not np.isfinite(shape.vertices).all():
-        raise RobotError("no triangles")
+        raise RobotError("no triangles", code="DG-VIEW-010")
     if not 0 <= np.min(shape.faces) <= np.max(shape.faces) < len(shape.vertices):
-        raise RobotError("a triangle without corners")
+        raise RobotError("a triangle without corners", code="DG-VIEW-011")
     if len(shape.faces) > MAX_TRIANGLES:
-        raise RobotError(f"more than {MAX_TRIANGLES} triangles")
+        raise RobotError(f"more than {MAX_TRIANGLES} triangles", code="DG-VIEW-012")
     arrays = {"vertices": np.asarray(shape.vertices, np.float64), "faces": np.asarray(shape.faces, np.int64)}
     if shape.visual.kind == "texture":
         shape.visual = shape.visual.to_color()

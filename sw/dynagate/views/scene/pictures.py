@@ -63,7 +63,7 @@ class Picture:
 
     def __fspath__(self) -> str:
         if self.path is None:
-            raise ArgumentError("this picture has no file; expected draw(robot, q, file)")
+            raise ArgumentError("this picture has no file; expected draw(robot, q, file)", code="DG-VIEW-013")
         return fspath(self.path)
 
     def __str__(self) -> str:
@@ -129,7 +129,7 @@ def draw(
     path = None if file is None else Path(file)
     suffix = ".svg" if path is None else path.suffix
     if suffix not in SUFFIXES:
-        raise ArgumentError(f"{path}; expected a name that ends in {', '.join(SUFFIXES)}")
+        raise ArgumentError(f"{path}; expected a name that ends in {', '.join(SUFFIXES)}", code="DG-VIEW-014")
     known, source, folder = sources(robot, shapes)
     scene = scene_of(known, q, dt=dt, file=source, meshes=folder, targets=targets, forces=forces, most=FRAMES[suffix])
     if suffix in (".svg", ".html"):
@@ -151,11 +151,13 @@ def sources(robot: RobotOrName, shapes: Shapes | None = None) -> tuple[Robot, Pa
     """
     known = robot_of(robot)
     if not isinstance(shapes, Shapes | None):
-        raise ArgumentTypeError(f"shapes={shapes!r:.60}; expected a Shapes, such as dynagate.Shapes(urdf='robot.urdf')")
+        raise ArgumentTypeError(
+            f"shapes={shapes!r:.60}; expected a Shapes, such as dynagate.Shapes(urdf='robot.urdf')", code="DG-VIEW-015"
+        )
     urdf, meshes = (None, None) if shapes is None else (shapes.urdf, shapes.meshes)
     folder = None if meshes is None else Path(meshes)
     if folder is not None and not folder.is_dir():
-        raise RobotError(f"{folder} is no folder; expected the one in which the robot's meshes lie")
+        raise RobotError(f"{folder} is no folder; expected the one in which the robot's meshes lie", code="DG-VIEW-016")
     if urdf is None and not isinstance(robot, Robot):
         urdf = robots.file_of(robot)
     file = None if urdf is None else Path(urdf)
@@ -169,7 +171,9 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise ArgumentError(f"cannot write {path}: {reason}; expected a file in a folder that exists") from None
+        raise ArgumentError(
+            f"cannot write {path}: {reason}; expected a file in a folder that exists", code="DG-VIEW-017"
+        ) from None
 
 
 def _encoded(scene: Scene, suffix: str, theme: Theme) -> bytes:

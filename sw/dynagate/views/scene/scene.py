@@ -127,7 +127,9 @@ def scene_of(
     shown = np.concatenate([corners, *ends], axis=1)
     if not float(np.abs(shown).max()) < FURTHEST * size:
         far = f"further than {FURTHEST:g} times the robot's size"
-        raise ArgumentError(f"q or targets lead {far}; expected configurations and points near the base")
+        raise ArgumentError(
+            f"q or targets lead {far}; expected configurations and points near the base", code="DG-VIEW-018"
+        )
     camera = framed(shown)
     for start, vector, color in arrows:
         shaft, head = _arrow_maps(start, vector, size)
@@ -174,10 +176,14 @@ def configurations(robot: Robot, q: npt.ArrayLike) -> Floats:
     """Return one motion (steps, nq) of finite numbers. Raises ArgumentError."""
     own = real("q", q)
     if own.ndim not in (1, 2) or own.shape[-1] != robot.nq or not own.size:
-        raise ArgumentError(f"q has shape {own.shape}; expected ({robot.nq},) or (steps, {robot.nq})")
+        raise ArgumentError(
+            f"q has shape {own.shape}; expected ({robot.nq},) or (steps, {robot.nq})", code="DG-VIEW-019"
+        )
     motion = np.atleast_2d(own).astype(np.float64)
     if not (finite := np.isfinite(motion).all(axis=1)).all():
-        raise ArgumentError(f"q is not finite at step {int(np.argmin(finite))}; expected finite numbers")
+        raise ArgumentError(
+            f"q is not finite at step {int(np.argmin(finite))}; expected finite numbers", code="DG-VIEW-020"
+        )
     return motion
 
 
@@ -199,11 +205,16 @@ def _motions(robot: Robot, q: npt.ArrayLike) -> Floats:
     own = real("q", q)
     n = robot.nq
     if own.ndim not in (1, 2, 3) or own.shape[-1] != n:
-        raise ArgumentError(f"q has shape {own.shape}; expected ({n},), (steps, {n}) or (batch, steps, {n})")
+        raise ArgumentError(
+            f"q has shape {own.shape}; expected ({n},), (steps, {n}) or (batch, steps, {n})", code="DG-VIEW-021"
+        )
     motions = np.asarray(own, np.float64).reshape(*[1] * (3 - own.ndim), *own.shape)[:MAX_ROBOTS]
     motions = motions[np.isfinite(motions).all(axis=(1, 2))]
     if not motions.size:
-        raise ArgumentError(f"q of shape {own.shape} has no motion whose numbers are all finite; expected one or more")
+        raise ArgumentError(
+            f"q of shape {own.shape} has no motion whose numbers are all finite; expected one or more",
+            code="DG-VIEW-022",
+        )
     return motions
 
 
@@ -213,27 +224,36 @@ def _targets(targets: npt.ArrayLike | None, steps: int) -> Floats:
         return np.zeros((steps, 0, 3))
     own = np.asarray(real("targets", targets), np.float64)
     if own.ndim not in (1, 2, 3) or own.shape[-1:] != (3,) or (own.ndim == 3 and own.shape[0] != steps):
-        raise ArgumentError(f"targets has shape {own.shape}; expected (3,), (targets, 3) or ({steps}, targets, 3)")
+        raise ArgumentError(
+            f"targets has shape {own.shape}; expected (3,), (targets, 3) or ({steps}, targets, 3)", code="DG-VIEW-023"
+        )
     if not np.isfinite(own).all():
-        raise ArgumentError("targets is not finite; expected finite numbers in m")
+        raise ArgumentError("targets is not finite; expected finite numbers in m", code="DG-VIEW-024")
     return np.broadcast_to(np.atleast_2d(own), (steps, *np.atleast_2d(own).shape[-2:]))
 
 
 def _forces(robot: Robot, forces: Mapping[str, npt.ArrayLike], steps: int) -> list[tuple[tuple[int, Floats], Floats]]:
     """Return, for each force, its link and the point on it, and its values (steps, 3). Raises ArgumentError."""
     if not isinstance(forces, Mapping):
-        raise ArgumentError(f"forces is a {type(forces).__name__}; expected a dict from a link or frame to its force")
+        raise ArgumentError(
+            f"forces is a {type(forces).__name__}; expected a dict from a link or frame to its force",
+            code="DG-VIEW-025",
+        )
     places = {link.name: (i, np.zeros(3)) for i, link in enumerate(robot.links)}
     places |= {frame.name: (frame.link, np.array(frame.translation)) for frame in robot.frames}
     listed = []
     for name, force in forces.items():
         if name not in places:
-            raise ArgumentError(f"forces has '{name}', which is no link or frame{nearest(str(name), list(places))}")
+            raise ArgumentError(
+                f"forces has '{name}', which is no link or frame{nearest(str(name), list(places))}", code="DG-VIEW-026"
+            )
         own = np.asarray(real(f"forces['{name}']", force), np.float64)
         if own.shape not in ((3,), (steps, 3)):
-            raise ArgumentError(f"forces['{name}'] has shape {own.shape}; expected (3,) or ({steps}, 3)")
+            raise ArgumentError(
+                f"forces['{name}'] has shape {own.shape}; expected (3,) or ({steps}, 3)", code="DG-VIEW-027"
+            )
         if not np.isfinite(own).all():
-            raise ArgumentError(f"forces['{name}'] is not finite; expected finite numbers in N")
+            raise ArgumentError(f"forces['{name}'] is not finite; expected finite numbers in N", code="DG-VIEW-028")
         listed.append((places[name], np.broadcast_to(own, (steps, 3))))
     return listed
 
