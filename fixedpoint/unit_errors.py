@@ -26,7 +26,7 @@ def sine_error(source: Format, to: Format, largest: float) -> float:
     """Return a bound on the error of sin and cos.
 
     The phase is cut to phase_bits and 1/2π is rounded. The quadratic errs by f''' h³ / 192, where f is sin(π u / 2).
-    Its coefficients, products and sum are rounded.
+    Its coefficients, products and sum are rounded. The bound holds for every operand, so `largest` is not used.
     """
     plan = sine_plan(source, to)
     per_radian = abs(plan.per_radian - math.ldexp(0.5 / math.pi, plan.phase_bits + plan.phase_shift - source.frac))
@@ -66,7 +66,7 @@ def exp_error(source: Format, to: Format, largest: float) -> float:
 
 
 def root_error(source: Format, to: Format, largest: float) -> float:
-    """Return a bound on the error of a root, which is exact until it is rounded."""
+    """Return a bound on the error of a root, which is exact until it is rounded, whatever its size (`largest`)."""
     return to.step / 2.0
 
 

@@ -89,7 +89,11 @@ def _worth(work: int) -> bool:
 
 
 def _ready(encoded: Encoded) -> bool:
-    """Return whether the interpreter for a graph is loaded; compile it if necessary."""
+    """Compile and load the interpreter for a graph if necessary.
+
+    Returns:
+        Whether it is loaded; False if it cannot be compiled.
+    """
     key = encoded.program.word, encoded.kernels
     if key not in _loaded:
         try:

@@ -383,7 +383,16 @@ def _check_fits(
     errors: Floats,
     i: int,
 ) -> None:
-    """Raise ProofError if node i may overflow."""
+    """Raise ProofError if node i may overflow.
+
+    Args:
+        formatted: Graph with formats.
+        region: Operating region, which names joints in the error.
+        ranges: Range of each node in real arithmetic.
+        carried: Error bound of each node before its rounding.
+        errors: Error bound of each node after its rounding.
+        i: The node.
+    """
     graph, fmt, node = formatted.graph, formatted.formats[i], formatted.graph.nodes[i]
     where = f"node '{node.name}'{_joint(graph, region, i)} of {graph.name}"
     if OPS[node.op].constant == "exponent":

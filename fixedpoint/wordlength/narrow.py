@@ -58,5 +58,8 @@ def cheapest_cover(
         options={"mip_rel_gap": GAP},
     )
     if solution.x is None:
-        raise ValueError(f"no cover of {len(edges)} products: {solution.message}")
+        raise ValueError(
+            f"scipy.optimize.milp chose no 18-bit operands for {len(edges)} products: {solution.message}; expected a "
+            "solution, which always exists: try another version of scipy"
+        )
     return free | {x for x, k in place.items() if solution.x[k] > 0.5}

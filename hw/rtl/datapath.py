@@ -299,6 +299,11 @@ class _Values:
 
         The bits are divided at the start of each guard. Each part is compared once for all results, and a cycle later
         the parts of a guard are joined.
+
+        Args:
+            name: Name of the unit, for signals.
+            product: Exact result of the unit.
+            guards: Guard bits of each result, by node; without entries if the result always fits.
         """
         lengths = sorted({len(guard) for guard in guards.values()} - {0})
         parts: list[Signal] = []

@@ -178,7 +178,15 @@ def _of_iterations(
     count: int,
     seed: int,
 ) -> list[Group]:
-    """Return trajectories in samples of PIECES, one trajectory per core at a time."""
+    """Return trajectories in samples of PIECES, one trajectory per core at a time.
+
+    Args:
+        design: Record with its shell and its loop.
+        formatted: Formatted step.
+        region: Operating region of the initial states and inputs.
+        count: Largest number of samples in all trajectories. Each core gets FEWEST trajectories or more in any case.
+        seed: Seed of the draw.
+    """
     assert design.body.loop is not None
     assert design.body.shell is not None
     loop, cores = design.body.loop, design.body.shell.cores

@@ -73,7 +73,14 @@ class CoreShell(Accelerator):
         return m
 
     def _registers(self, m: Module, clear: Value, first: Processor, events: ShellStatus) -> AxiLite:
-        """Add the AXI4-Lite registers. first: a core; all cores are loaded with the same program."""
+        """Add the AXI4-Lite registers.
+
+        Args:
+            m: Module to add them to.
+            clear: Signal that sets the counters to 0.
+            first: Core whose period and program checksum the registers show. All cores run the same program.
+            events: Signals that the counters count.
+        """
         values = {
             **self._identity(self.core.device_hash),
             "ii": first.period,

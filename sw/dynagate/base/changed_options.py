@@ -13,7 +13,11 @@ T = TypeVar("T")
 
 
 def changed_options(options: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
-    """Return the options that differ from their defaults, given the value and the default of each."""
+    """Return the options that are set and differ from their defaults.
+
+    Args:
+        options: (value, default) of each option by its name. A value of None means that the option is not set.
+    """
     return {
         name: value
         for name, (value, default) in options.items()

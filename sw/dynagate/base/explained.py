@@ -191,6 +191,13 @@ def check_options(call: str, kind: type, values: Mapping[str, Any]) -> None:
 
 
 def _check(label: str, arguments: Iterable[tuple[str, Any, Any]], cause: BaseException | None) -> None:
+    """Raise an error that lists all arguments whose values do not match their annotations.
+
+    Args:
+        label: Name of the called function or class, for the error.
+        arguments: Name, value and annotation of each argument.
+        cause: Exception that the call raised, if any; it becomes the cause of the error.
+    """
     wrong = [
         f"{name}={shown(value)}; expected {in_words(annotation)}"
         for name, value, annotation in arguments

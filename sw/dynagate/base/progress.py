@@ -77,6 +77,7 @@ class ProgressLine:
                 print(f"  {text}", file=sys.stderr, flush=True)
 
     def _show(self) -> None:
+        """Print the line of the running stage, with the time since it began."""
         from tqdm import tqdm
 
         assert self._running is not None
@@ -86,6 +87,7 @@ class ProgressLine:
         self._bar.start_t -= time.monotonic() - began
 
     def _finish(self) -> None:
+        """End the running stage, if there is one: record its duration in `took`, and close its line."""
         with self._lock:
             if self._running is not None:
                 text, began = self._running

@@ -44,7 +44,10 @@ def _converter() -> Any:
 
 
 def _exactly(kind: type) -> Callable[[Any, Any], Any]:
-    """Return a hook that accepts only values of this type: cattrs would make the number 5 of the text "5"."""
+    """Return a hook that accepts only values of this type: cattrs would make the number 5 of the text "5".
+
+    An integer is also accepted as a float. Numbers outside ±2⁶³ are rejected.
+    """
 
     def structure(value: Any, _: Any) -> Any:
         if type(value) not in ((int, float) if kind is float else (kind,)):

@@ -88,7 +88,7 @@ def _limits(joint: Joint, line: int | None) -> Iterator[Finding]:
 
 
 def mirrored(name: str) -> str | None:
-    """Return the name of the right twin of a part on the left, or None if the name contains no side."""
+    """Return the name of the right twin of a part on the left, or None for any other name."""
     words = re.split(r"([^A-Za-z]+)", name)
     for left, right in SIDES:
         for k, word in enumerate(words):
@@ -99,7 +99,7 @@ def mirrored(name: str) -> str | None:
 
 
 def check_twins(robot: RobotTree, bodies: Sequence[UrdfBody], source: RobotSource | None) -> Iterator[Finding]:
-    """Yield findings on left and right links and joints that differ by more than 1 %."""
+    """Yield findings on left and right links that differ by more than 1 %, and on left and right joints that differ."""
     by_name = {body.name: body for body in bodies}
     for body in bodies:
         twin = by_name.get(mirrored(body.name) or "")

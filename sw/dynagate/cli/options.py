@@ -242,8 +242,8 @@ class FormatOptions:
         most=LARGEST_WORD,
     )
     errors: dict[str, float] = option(
-        "Find word lengths with this relative L2 error in 99.9 % of the states, for all output blocks, or for one "
-        "(repeatable).",
+        "Find word lengths with this relative L2 error in 99.9 % of the states for all outputs, or BLOCK= for one "
+        "output such as dqdd_dq (repeatable), not both.",
         (),
         name="--error",
         unit="[BLOCK=]ERROR",

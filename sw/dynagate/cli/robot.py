@@ -105,7 +105,9 @@ class ReadOptions:
         unit="RAD",
         type=NumberType(parameters.real(lambda x: 0.0 < x < 0.1), "an angle above 0 and below 0.1 rad"),
     )
-    unlimited: bool = option("Let joints without position limits rotate from -π to π.", False)
+    unlimited: bool = option(
+        "Drop unusable limits of joints. Revolute joints without position limits rotate from -π to π.", False
+    )
     lax: bool = option("Accept small errors of the XML, such as an undeclared prefix.", False)
     trust_robot: bool = option("Trust this xacro or MJCF file, which can run code and open other files.", False)
 
@@ -180,23 +182,24 @@ class LimitOptions:
     """Limits of a region by joint, "" for all joints."""
 
     velocity: dict[str, float] = option(
-        "Design for this speed of all joints, or of one (repeatable), rad/s or m/s.  [default: the limits in the file]",
+        "Design for this speed of all joints, or JOINT= of one (repeatable), not both, rad/s or m/s.  [default: the "
+        "limits in the file]",
         (),
         unit="[JOINT=]LIMIT",
         type=_limit(),
         callback=mapping,
     )
     acceleration: dict[str, float] = option(
-        "Design for this acceleration of all joints, or of one (repeatable), rad/s² or m/s², and the torques that it "
-        "needs.  [default: 10]",
+        "Design for this acceleration of all joints, or JOINT= of one (repeatable), not both, rad/s² or m/s², and the "
+        "torques that it needs.  [default: 10]",
         (),
         unit="[JOINT=]LIMIT",
         type=_limit(),
         callback=mapping,
     )
     effort: dict[str, Any] = option(
-        "Design for this torque of all joints, or of one (repeatable), N m or N, instead of accelerations; `limits` "
-        "takes the limits in the file.",
+        "Design for this torque of all joints, or JOINT= of one (repeatable), not both, N m or N, instead of "
+        "accelerations; `limits` takes the limits in the file.",
         (),
         unit="limits | [JOINT=]LIMIT",
         type=_Effort(),

@@ -147,7 +147,9 @@ def emit(
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files.
 
     --cmake writes a CMake project with a C++17 header, a test and an example, whose C has no extensions.
-    --fmu writes a unit for simulators such as OpenModelica, Simulink and Gazebo."""
+    --fmu writes a unit for simulators such as OpenModelica, Simulink and Gazebo.
+
+    Options of the region and of formats, such as --velocity, --word or --certificate, need --integers."""
     from dynagate.cli.progress import TerminalProgress
     from dynagate.dynamics.functions.record import SCAN
     from dynagate.graph import trace

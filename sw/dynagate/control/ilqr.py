@@ -295,6 +295,7 @@ class _Builder:
         )
 
     def _more(self) -> Graph:
+        """Return the graph that decides whether a backward pass is repeated, with which larger regularization."""
         largest = self.options.largest
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:

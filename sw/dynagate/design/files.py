@@ -171,7 +171,7 @@ def check_files(path: Path, design: DesignRecord[Any], *, bench: bool = True) ->
 
 
 def _check_list(folder: Path, design: DesignRecord) -> None:
-    """Raise DesignError if files.f does not list the design's Verilog."""
+    """Raise DesignError if files.f exists and does not list the design's Verilog."""
     if not (folder / LIST).is_file():
         return
     try:
@@ -261,6 +261,7 @@ def bench_names(design: DesignRecord[Any]) -> set[str]:
 
 
 def _check_file(path: Path, checksum: object) -> None:
+    """Raise DesignError if a file exists and its sha256 differs from the checksum."""
     try:
         actual = _sha256(read_file(path))
     except FileNotFoundError:  # a host with a device needs no Verilog

@@ -163,7 +163,7 @@ class EnvBatch:
                 )
 
     def _push(self) -> None:
-        """Add random velocities to the robots whose next push is due."""
+        """Add a horizontal velocity in a random direction to the base of each robot whose next push is due."""
         push = self.task.random.push
         if push is None:
             return

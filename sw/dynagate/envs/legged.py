@@ -146,7 +146,11 @@ def legged_task(
 
 
 def _points(robot: Robot, feet: Sequence[str | Point] | None) -> list[Point]:
-    """Return the points that touch the ground. Raise ArgumentError if there is no such point."""
+    """Return the points that touch the ground, from names of links or frames and from points.
+
+    Raises:
+        ArgumentError: There are no feet, a foot is fixed to the base, or the robot's base is fixed.
+    """
     leaves = [link.name for i, link in enumerate(robot.links) if i not in robot.parents]
     known = [frame.name for frame in robot.frames if frame.link >= 0] or leaves
     if not feet or isinstance(feet, str):

@@ -42,7 +42,12 @@ class Friction(Force):
         object.__setattr__(self, "speed", float(self.speed))
 
     def check(self, robot: Robot) -> None:
-        """Raise ArgumentError: There are neither one nor nv numbers, or the robot has friction without this force."""
+        """Check that the friction fits the robot.
+
+        Raises:
+            ArgumentError: There are neither one nor nv numbers, or the robot already has friction by
+                `Robot.with_friction`.
+        """
         friction_of(robot, self.force, self.speed)
         if friction_in(robot):
             raise ArgumentError(

@@ -140,7 +140,7 @@ class AlgorithmOptions(StepOptions):
     variable_dt: bool = option("Make the time step of a rollout an input, at most --dt.", False)
     """Whether dt is an input of each step; the option dt is then the largest time step."""
     tolerance: float | None = option(
-        "Stop the iterations of a variational or position-based step at this residual."
+        "Stop the iterations of a rollout's variational or position-based steps at this residual."
         "  [default: the smallest that the word allows]",
         None,
         unit="NUMBER",

@@ -28,7 +28,7 @@ class Stops(Force):
         return zeros(now.robot.nv)
 
     def after_step(self, robot: Robot, q: Array, qd: Array) -> tuple[Array, Array]:
-        """Return the state with every joint within its limits."""
+        """Return the state with every joint within its limits; a joint that was outside has velocity 0."""
         q, qd = q.copy(), qd.copy()
         for joint, iq, iv in robot.moving():
             for limit, sign in zip(robot.reach(joint), (-1.0, 1.0), strict=True):

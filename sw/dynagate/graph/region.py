@@ -480,8 +480,9 @@ def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:
 
 
 def _usual_accelerations(robot: Robot) -> list[float]:
-    """Return the default bound of each joint's acceleration: SWING for legs with contacts, else
-    DEFAULT_ACCELERATION.
+    """Return the default bound of each velocity's acceleration (nv,).
+
+    It is SWING for rotating joints between the base and a contact, else DEFAULT_ACCELERATION.
     """
     swinging = {i for own in robot.constraints if own.is_contact for i in robot.ancestors(robot.frame(own.frame).link)}
     legs = {i for i in swinging if robot.links[i].joint.kind.turning}

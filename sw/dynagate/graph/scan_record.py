@@ -241,6 +241,7 @@ class _Group:
                 self.kinds[kind] = self._recorded(kind, [j for j in tree.links if self.of_link[j] == kind])
 
     def _kind(self, i: int) -> _Kind:
+        """Return the properties of link i that decide which other links have the same body."""
         tree = self.tree
         root, leaf = tree.parents[i] < 0, i not in tree.parents
         ends = (not root, True) if self.down else (not leaf, not root)

@@ -362,7 +362,9 @@ class Ilqr(Solver):
         problems = self.begun(q0, qd0)
         cold = np.zeros(problems.leading, dtype=bool)
         if warm is not None and tau is not None:
-            raise ArgumentError("tau and warm; expected one guess", code="DG-SOLVER-037")
+            raise ArgumentError(
+                "tau and warm are both given; expected one of them as the first guess", code="DG-SOLVER-037"
+            )
         if warm is not None:
             if not isinstance(warm, Solution):
                 raise ArgumentTypeError(

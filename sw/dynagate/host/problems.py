@@ -119,7 +119,8 @@ class Problems:
             values: The inputs by name.
 
         Returns:
-            Whether all numbers are finite, including those of the start states.
+            True if all numbers are finite, including those of the start states. False if a start state is not finite,
+            and for many problems, whose start states are not checked.
 
         Raises:
             ArgumentError, ArgumentTypeError: An input has another shape or type, or is not finite.

@@ -31,7 +31,7 @@ def linearized_step_graph(robot: Robot, options: StepOptions, *, wrap: bool = Fa
     Args:
         robot: The robot.
         options: Options of the step.
-        wrap: As in `StepRecording`.
+        wrap: Whether angles of joints without limits stay between -π and π.
     """
     step, nv = StepRecording(robot, options, "linearized_step", wrap=wrap), robot.nv
     stages = IntegratorStages(step)

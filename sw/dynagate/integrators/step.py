@@ -136,7 +136,7 @@ def step_graph(robot: Robot, options: StepOptions, *, wrap: bool = False) -> Gra
     Args:
         robot: The robot.
         options: Options of the step.
-        wrap: As in `StepRecording`.
+        wrap: Whether angles of joints without limits stay between -π and π.
     """
     step = StepRecording(robot, options, "step", wrap=wrap)
     forward = trace(options.in_step(robot), options.dynamics, form=options.form)

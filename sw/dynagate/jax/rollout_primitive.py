@@ -120,7 +120,7 @@ def _on_card(operator: RolloutOperator, back: bool, *inputs: Any) -> list[Any]:
 
 
 def _forward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:
-    """Compute trajectories by a callback."""
+    """Compute trajectories on the host: by C that XLA calls, or by a callback for rollouts with Python or threads."""
     kernel = operator.rollout.kernel
     if kernel is None or kernel.threads > 1 or not operator.direct:
         return _called_back(operator.forward, _shapes(operator, False, inputs), *inputs)

@@ -155,6 +155,12 @@ def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_an
 
     Each such product takes an instruction of its own. With begin_with_any the terms that are ready first begin the
     chains; otherwise terms that are not products do, as far as there are any.
+
+    Args:
+        terms: Terms of the sum.
+        products: Nodes that are products. Such a term can be fused with its addition.
+        count: Number of chains.
+        begin_with_any: Whether products may begin chains although other terms are left.
     """
     order = sorted(range(len(terms)), key=lambda k: (terms[k].node in products and not begin_with_any, k))
     first, others = (sorted(terms[k] for k in some) for some in (order[:count], order[count:]))

@@ -16,7 +16,10 @@ MAX_SUMMARY_JOINTS = 60
 
 
 def position_limits(robot: RobotTree) -> tuple[Floats, Floats]:
-    """Return the lower and upper limits (nq,) of a configuration, rad or m."""
+    """Return the lower and upper limits (nq,) of a configuration, rad or m.
+
+    A joint without limits has ±∞, and each entry of a quaternion ±1.
+    """
     lower, upper = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
     for joint, at, _ in robot.moving():
         if joint.has_quaternion:

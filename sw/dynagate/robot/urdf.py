@@ -487,7 +487,10 @@ class _Reader:
         )
 
     def _range(self, element: Any, limit: Any, name: str, kind: str) -> tuple[float | None, float | None]:
-        """Return the position limits, None if the joint has none. A mimic joint needs no limits."""
+        """Return the position limits, None if the joint has none.
+
+        Missing or unusable limits are recorded as an error, except with `unlimited` and for mimic joints.
+        """
         where = f"joint '{name}'"
         if limit is None or limit.get("lower") is None or limit.get("upper") is None:
             text = f"{where} is {kind} but has no <limit lower= upper=>"

@@ -370,7 +370,13 @@ def variables_of(robot: RobotTree) -> tuple[Variable, ...]:
 
 
 def _variable(robot: RobotTree, name: str) -> Variable:
-    """Return one variable parameter by its name."""
+    """Return the variable parameter that a name describes, such as "forearm.mass", "elbow.damping" or "gravity".
+
+    The name of a link stands for its ten inertial parameters. A * in the name of the link or joint stands for a group.
+
+    Raises:
+        RobotError: The robot has no such parameter, or it cannot vary.
+    """
     if name in OF_WORLD and name not in OF_WORLD[name](robot):
         return Variable(name, name, (0,), KINDS[name].stacked, False)
     owner, dot, kind = name.rpartition(".")

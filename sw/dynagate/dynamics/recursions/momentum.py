@@ -41,8 +41,12 @@ def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 
 def _inertia_about(inertia: Inertia, rotation: Array, position: Array) -> Inertia:
-    """Return a link's inertia about a point, in axes in which the link has this rotation and its origin this
-    position.
+    """Return a link's inertia in another frame, about that frame's origin.
+
+    Args:
+        inertia: Inertia in the frame of the link.
+        rotation: Rotation from the link's axes to those of the other frame, (3, 3).
+        position: Origin of the link in the other frame, (3,), m.
     """
     mass, first, second = inertia.mass, rotation @ inertia.first, rotate_symmetric(rotation, inertia.second)
     h = first + position * mass
