@@ -449,7 +449,7 @@ def test_a_word_that_is_too_short_says_how_many_bits_it_wants() -> None:
     name = re.escape(formatted.graph.nodes[k].name)
     with pytest.raises(ProofError, match=rf"^node '{name}'( \(joint '.*'\))? of inverse_dynamics goes from ") as error:
         proof_of(replace(formatted, formats=tuple(short)), region)
-    wanted = re.search(r"expected (\d+) bits with (\d+) of them behind the point$", str(error.value))
+    wanted = re.search(r"expected (\d+) bits with (\d+) of them behind the point$", error.value.text)
     assert wanted is not None
     short[k] = Format(*map(int, wanted.groups()))
     assert short[k].width > formatted.formats[k].width - 6

@@ -373,16 +373,16 @@ OLD = {"robot": {"name": "two_joint_arm"}, "function": "mass_matrix", "hash": ""
             "design.json",
             {**OLD, "format": 9, "ii": 2},
             r"design\.json has format 9; expected 11: build the design again, for example `dynagate build "
-            r"two_joint_arm --function mass_matrix --ii 2` with its other options$",
+            r"two_joint_arm --function mass_matrix --ii 2` with its other options \[DG-",
         ),
         (
             "program.json",
             {**OLD, "format": 3, "core": {"units": 4}},
             r"program\.json was written by an earlier version of dynagate, which had no design\.json "
             r"for programs; build the design again, for example `dynagate build two_joint_arm --function mass_matrix "
-            r"--units 4` with its other options$",
+            r"--units 4` with its other options \[DG-",
         ),
-        ("program.json", {"robot": {"name": "a; rm -r b"}, "core": 3}, r"for programs; build the design again$"),
+        ("program.json", {"robot": {"name": "a; rm -r b"}, "core": 3}, r"for programs; build the design again \[DG-"),
         (
             "design.json",
             resealed({**OLD, "format": 11, "body": "quantum"}),

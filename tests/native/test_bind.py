@@ -325,7 +325,7 @@ def test_a_call_of_one_state_is_short_and_computes_what_a_batch_does(dtype: type
         for name, value in kept.items():
             assert np.array_equal(last[name], value), f"{name} was written over by a later call"
         assert calls_of(lambda: accelerator(**one)) < 40
-        message = r"^forward_dynamics_gradient has no input 'torque' \(write tau\); expected q, qd, tau$"
+        message = r"^forward_dynamics_gradient has no input 'torque' \(write tau\); expected q, qd, tau \[DG-"
         with pytest.raises(ValueError, match=message):
             accelerator(q=one["q"], qd=one["qd"], torque=one["tau"])
         with pytest.raises(ValueError, match=r"^input 'q' has shape \(3,\); expected \(batch, 2\), or \(2,\) for a"):

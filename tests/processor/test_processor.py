@@ -529,7 +529,7 @@ def test_a_packet_that_is_not_what_its_head_says_is_counted_and_dropped(
 
 
 def test_exponentials_take_a_core_that_has_them(tmp_path: Path) -> None:
-    text = r"has exponentials of ±\d+ to \d+, the core has none; expected a core with exp_bits=\d+, exp_whole=\d+$"
+    text = r"has exponentials of ±\d+ to \d+, the core has none; expected a core with exp_bits=\d+, exp_whole=\d+ \[DG-"
     with pytest.raises(ProgramError, match=text):
         build(ARM, ALL_OPERATIONS, tmp_path)
 
@@ -562,9 +562,9 @@ def test_cores_take_samples_in_turn(programs: dict[str, Design]) -> None:
 @pytest.mark.parametrize(
     ("axi", "cores", "text"),
     [
-        (Axi(32), 1, r"^words 'float32' of a processor; expected 'fixed': its core has floats=0$"),
-        (Axi(32, words=FIXED), 0, r"^0 cores; expected 1 to 32$"),
-        (Axi(32, words=FIXED), 33, r"^33 cores; expected 1 to 32$"),
+        (Axi(32), 1, r"^words 'float32' of a processor; expected 'fixed': its core has floats=0 \[DG-"),
+        (Axi(32, words=FIXED), 0, r"^0 cores; expected 1 to 32 \[DG-"),
+        (Axi(32, words=FIXED), 33, r"^33 cores; expected 1 to 32 \[DG-"),
     ],
     ids=str,
 )
@@ -637,25 +637,31 @@ def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"units": 1}, r"^units 1 of a core; expected 2 to 8$"),
-        ({"units": 9}, r"^units 9 of a core; expected 2 to 8$"),
-        ({"units": 4, "policy": Policy(word=16)}, r"^word 16 of a processor; expected 18 to 32 bits$"),
-        ({"units": SMALL, "policy": Policy(word=20)}, r"^word 20 for a core of 24 bits; expected Policy\(word=24\)$"),
+        ({"units": 1}, r"^units 1 of a core; expected 2 to 8 \[DG-"),
+        ({"units": 9}, r"^units 9 of a core; expected 2 to 8 \[DG-"),
+        ({"units": 4, "policy": Policy(word=16)}, r"^word 16 of a processor; expected 18 to 32 bits \[DG-"),
+        (
+            {"units": SMALL, "policy": Policy(word=20)},
+            r"^word 20 for a core of 24 bits; expected Policy\(word=24\) \[DG-",
+        ),
         ({"units": 4, "budget": dynagate.Budget(dsp=3)}, r"^budget of a program; expected it left out: a processor"),
         (
             {"units": 4, "goal": dynagate.Goal(1e-3), **functions_of("inverse_dynamics,mass_matrix")},
-            r"^a goal of several functions in a program; expected one function, or a word$",
+            r"^a goal of several functions in a program; expected one function, or a word \[DG-",
         ),
         (
             {"units": 4, "policy": Policy(ranges="proved"), **functions_of("inverse_dynamics,mass_matrix")},
             r"^proved ranges of inverse_dynamics,mass_matrix in a program; expected ranges='sampled', or one function",
         ),
-        ({"units": 4, "samples_per_run": 5}, r"^samples_per_run 5; expected 1 to 4 samples in one run$"),
+        ({"units": 4, "samples_per_run": 5}, r"^samples_per_run 5; expected 1 to 4 samples in one run \[DG-"),
         (
             {"units": 4, "samples_per_run": 2, "function": "rollout"},
             r"^samples_per_run 2 of rollout; expected 1: only one function of ",
         ),
-        ({"samples_per_run": 2}, r"^samples_per_run 2 of a datapath; expected 1, or a program: units=4 \(--units 4\)$"),
+        (
+            {"samples_per_run": 2},
+            r"^samples_per_run 2 of a datapath; expected 1, or a program: units=4 \(--units 4\) \[DG-",
+        ),
     ],
     ids=str,
 )
@@ -735,9 +741,9 @@ def test_formats_come_from_a_file(formats: Path, tmp_path: Path) -> None:
         (
             SMALL,
             27,
-            r"node '\S+' has 27 bits, 3 more than the core's words of 24; .*, or a core with word=27$",
+            r"node '\S+' has 27 bits, 3 more than the core's words of 24; .*, or a core with word=27 \[DG-",
         ),
-        (2, 40, r"node '\S+' has 40 bits, 8 more than the core's words of 32; expected shorter formats$"),
+        (2, 40, r"node '\S+' has 40 bits, 8 more than the core's words of 32; expected shorter formats \[DG-"),
     ],
     ids=str,
 )

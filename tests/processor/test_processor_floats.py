@@ -184,8 +184,11 @@ def test_cores_share_the_converters(programs: dict[str, Design]) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"words": "float16"}, r"^words 'float16' of a program; expected 'fixed' or 'float32'$"),
-        ({"words": "fixed"}, r"^words 'fixed' for a core of 'float32'; expected Core\(floats=0\), or words left out$"),
+        ({"words": "float16"}, r"^words 'float16' of a program; expected 'fixed' or 'float32' \[DG-"),
+        (
+            {"words": "fixed"},
+            r"^words 'fixed' for a core of 'float32'; expected Core\(floats=0\), or words left out \[DG-",
+        ),
         ({"words": "float32", "units": SMALL}, r"^words 'float32' for a core of 'fixed'; expected Core\(floats=1\)"),
         ({"words": "float32", "units": None}, r"^words 'float32' of a datapath; expected axi=Axi\(words='float32'\)"),
     ],
@@ -207,7 +210,7 @@ def test_a_program_for_integers_is_refused(accelerator: Function, programs: dict
 def test_a_core_too_small_for_the_binary_points_says_so(tmp_path: Path) -> None:
     """Those of all functions lie in one table."""
     small = replace(FLOATS, input_bits=5, program_bits=12)
-    text = r"takes 37 pairs of binary points, 5 more than the core's 32; expected a core with input_bits=6$"
+    text = r"takes 37 pairs of binary points, 5 more than the core's 32; expected a core with input_bits=6 \[DG-"
     with pytest.raises(ProgramError, match=text):
         dynagate.build(
             robots.load("iiwa14"), ["inverse_dynamics", "mass_matrix"], per_sample=True, units=small, folder=tmp_path
