@@ -271,7 +271,7 @@ def test_the_table_of_functions_is_complete_and_short() -> None:
     assert {*LISTED, *FRAME_FUNCTIONS} == set(table)
     text = repr(table)
     assert all(re.search(rf"^  {name} +\S.* -> \S", text, re.MULTILINE) for name in table)
-    assert len(text.splitlines()) == len(table) + 4
+    assert len(text.splitlines()) == len(table) + 5
     assert max(map(len, text.splitlines())) < 150
     with pytest.raises(ArgumentError, match=r"expected dynagate\.trace\(robot, name, frame='NAME'\)"):
         table["frame_pose"](ARM, ZERO)
