@@ -20,6 +20,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import build, robots
+from dynagate.base.errors import Error
 from dynagate.base.storage import DAY, MARK, mark, scratch, sweep
 from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.hw.designs import Design
@@ -37,7 +38,7 @@ SOMEBODY = 12345
 PLANTED = '__attribute__((constructor)) static void run(void) {{ fopen("{canary}", "w"); }}'
 
 
-class Failure(Exception):
+class Failure(Error):
     pass
 
 
