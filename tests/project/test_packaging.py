@@ -19,7 +19,7 @@ from dynagate.base import storage
 from dynagate.base.errors import Error
 from dynagate.base.storage import full_disk
 from dynagate.cli import main
-from dynagate.cli.errors import FAULT
+from dynagate.cli.errors import BUG
 from dynagate.cli.extras import MANAGERS, require, require_programs, simulation_programs
 from dynagate.native.cache import check_own
 from dynagate.native.compile import compiler, nvcc
@@ -128,7 +128,7 @@ def provoked(folder: Path) -> list[str]:
     """What dynagate says where something is missing, full or not the user's own."""
     (folder / "open").mkdir()
     (folder / "open").chmod(0o777)
-    texts = [FAULT]
+    texts = [BUG]
     for call in (
         lambda: require("'dynagate x'", "sim", "no_such_module"),
         lambda: require_programs("'dynagate x'", ["no-such-program"]),
