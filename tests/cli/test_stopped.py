@@ -100,7 +100,7 @@ def test_no_hardware_that_nobody_made_is_listed(tmp_path: Path) -> None:
 def test_a_program_says_how_it_ended(tmp_path: Path) -> None:
     done = completed(["sh", "-c", "echo out; echo err >&2; exit 3"], cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
-    with pytest.raises(Error, match=r"sh failed with status 3:\nout"):
+    with pytest.raises(Error, match=r"sh failed with status 3: \[DG-SYSTEM-006\]\nout"):
         run(["sh", "-c", "echo out; exit 3"], Error)
 
 

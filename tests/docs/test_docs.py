@@ -189,7 +189,7 @@ def test_names_on_pages_exist() -> None:
     classes = {name for module in modules for name in dir(module)} | {
         "ActionModel",
         "FunctionalEnv",
-        "Step",
+        "StepDerivatives",
         "TerminalModel",
     }
     for page in PAGES:

@@ -245,7 +245,7 @@ FRAMEWORKS = {
     "jax/inverse_kinematics.py": ["inverse_kinematics"],
     "torch/functions.py": ["function"],
     "torch/rollouts.py": ["rollout"],
-    "mpc/actions.py": ["Step", "ActionModel", "TerminalModel"],
+    "mpc/actions.py": ["StepDerivatives", "ActionModel", "TerminalModel"],
     "mpc/casadi.py": ["casadi_function"],
 }
 """What the reference lists of them; their packages need not be here."""

@@ -154,7 +154,11 @@ class Graph(Step):
         return self.named(names, names)
 
     def mapped(self, change: Callable[[Graph], Graph]) -> Graph:
-        """Return the result of a function of the graph."""
+        """Return the result of a function of the graph.
+
+        Args:
+            change: The function.
+        """
         return change(self)
 
     def graphs(self) -> Iterator[Graph]:

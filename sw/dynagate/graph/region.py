@@ -193,7 +193,11 @@ class Region:
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
         """Return (low, high) for each entry of an input, in rad, m, s and N.
 
-        Return None for an input that follows from others (tau or qdd, minv).
+        Args:
+            name: Name of the input.
+
+        Returns:
+            A pair for each entry, or None for an input that follows from others (tau or qdd, minv).
         """
         if name == "q":
             return list(zip(self.lower, self.upper, strict=True))

@@ -101,7 +101,6 @@ class PositionBasedIntegrator(Integrator):
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), resolution=2.0 ** (5 - word))
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
-        """Return the loop over steps."""
         self.check(options, linearize=linearize)
         check_constant(robot, "the position-based integrator")
         assert options.dt is not None
@@ -141,7 +140,6 @@ class PositionBasedIntegrator(Integrator):
         return linearized(motion, robot, options, self.equations(robot, options)) if linearize else motion
 
     def equations(self, robot: Robot, options: StepOptions) -> StepEquations:
-        """Return the equations that a step solves."""
         assert options.dt is not None
         model = _model(robot, options.dt, self.order, tuple(options.forces), self.resolution)
         step = StepRecording(robot, options, "position_based_step", far=True)

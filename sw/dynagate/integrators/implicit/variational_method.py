@@ -104,7 +104,6 @@ class VariationalIntegrator(Integrator):
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), clips=True)
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
-        """Return the loop over steps."""
         self.check(options, linearize=linearize)
         check_constant(robot, "the variational integrator")
         assert options.dt is not None
@@ -132,7 +131,6 @@ class VariationalIntegrator(Integrator):
         return linearized(motion, robot, options, self.equations(robot, options)) if linearize else motion
 
     def equations(self, robot: Robot, options: StepOptions) -> StepEquations:
-        """Return the equations that a step solves."""
         assert options.dt is not None
         step = StepRecording(robot, options, "variational_step", far=True)
         first, after = step.recording.input(FIRST, ())[()], step.velocities(AFTER, "qd")
