@@ -519,7 +519,7 @@ def test_the_jacobian_by_active_is_a_graph_too(tmp_path: Path) -> None:
         (["--floating-base"], 1, "has no contacts"),
         (["--contact", "lf_toe"], 1, "has no frame 'lf_toe'"),
         (["--contact", "trunk"], 1, "contact 'trunk' of robot 'hyq' is fixed"),
-        (["--compliance", "1e-6"], 2, "--compliance without --contact or --loop; expected one"),
+        (["--compliance", "1e-6"], 2, "--compliance needs --contact or --loop, whose compliance it is"),
         (["--loop", "lf_foot,rf_foot=fixed", "--compliance", "1e-6"], 0, ""),
         (["--loop", "lf_foot,lf_lower_leg"], 1, "is between places of one link"),
         (["--loop", "lf_foot"], 2, "'lf_foot'; expected FRAME,FRAME or FRAME,FRAME=fixed or =hinge"),
