@@ -112,6 +112,33 @@ def test_an_error_that_quotes_another_has_the_code_of_the_cause(is_cut: bool) ->
     assert caught.value.text == "arm.urdf: link 'hand' has mass -1; expected another file"
 
 
+def test_an_option_that_quotes_an_error_has_the_code_of_the_cause() -> None:
+    def read() -> None:
+        try:
+            raise ERRORS[1]
+        except ArgumentError as error:
+            raise OptionError("units", f"4: {error}", code="DG-TEST-004") from None
+
+    with pytest.raises(OptionError) as caught:
+        read()
+    assert (str(caught.value), caught.value.args) == (
+        "units 4: word 3; expected 4 [DG-TEST-002]",
+        ("units", "4: word 3; expected 4"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (EntryError("q of sample {sample} is nan at {at}", (3, 1)), "q of sample 3 is nan at (3, 1)"),
+        (EntryError("q of sample {sample} is nan at {at}", (1,), 0), "q is nan at (1,)"),
+        (EntryError("q of sample {sample} is nan at {at}", (), 0), "q is nan"),
+    ],
+)
+def test_an_entry_names_its_sample_and_its_place(error: EntryError, text: str) -> None:
+    assert str(error) == error.text == text
+
+
 @pytest.mark.parametrize("cause", [ValueError("no number"), ArgumentError("no number"), SystemExit("DG-TEST-009")])
 def test_an_error_that_quotes_no_code_keeps_its_own(cause: BaseException) -> None:
     with pytest.raises(ArgumentError) as caught:
