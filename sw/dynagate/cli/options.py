@@ -247,7 +247,7 @@ class FormatOptions:
         (),
         name="--error",
         unit="[BLOCK=]ERROR",
-        type=NamedNumber(parameters.error_limit, "ERROR or BLOCK=ERROR with a number between 0 and 1", alone=True),
+        type=NamedNumber(parameters.error_limit, "ERROR or BLOCK=ERROR with a number between 0 and 1", unnamed=True),
         callback=mapping,
     )
     target: str | None = option(

@@ -94,20 +94,26 @@ class BoardOrFile(ParamType):
 
 
 class NamedNumber(ParamType):
-    """NAME=NUMBER -> (name, number). names: those that there are, any unless given. alone: a number without a name is
-    taken too, under the empty one. Several make a mapping by `mapping`."""
+    """Type of an option NAME=NUMBER. Its value is (name, number); the callback `mapping` makes a dict of several.
+
+    Args:
+        number: Function that returns the number of a text, or None.
+        expected: What is accepted, for the error.
+        names: The names that exist; any name unless given.
+        unnamed: Accept a number without a name, under the empty name.
+    """
 
     name = "name=number"
 
-    def __init__(self, number: Number, expected: str, *, names: Sequence[str] = (), alone: bool = False) -> None:
-        self.number, self.expected, self.names, self.alone = number, expected, names, alone
+    def __init__(self, number: Number, expected: str, *, names: Sequence[str] = (), unnamed: bool = False) -> None:
+        self.number, self.expected, self.names, self.unnamed = number, expected, names, unnamed
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
         if not isinstance(value, str):
             return value
         name, equals, text = value.rpartition("=")
         number = self.number(text)
-        named = bool(name) if equals else self.alone
+        named = bool(name) if equals else self.unnamed
         if number is None or not named or (self.names and name not in self.names):
             self.fail(f"{value}; expected {self.expected}", param, ctx, code="DG-CLI-047")
         return name, number
@@ -134,7 +140,7 @@ def mapping(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[st
 
 
 def one_or_named(numbers: dict[str, Any]) -> Any:
-    """The number for all, the numbers by name, or None where there are none."""
+    """Return the number for all, the numbers by name, or None without numbers."""
     return numbers.get("", numbers or None)
 
 

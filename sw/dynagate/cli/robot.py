@@ -164,14 +164,14 @@ class CarriedOptions:
 
 
 def _limit() -> NamedNumber:
-    return NamedNumber(parameters.positive, "LIMIT or JOINT=LIMIT with a number above 0", alone=True)
+    return NamedNumber(parameters.positive, "LIMIT or JOINT=LIMIT with a number above 0", unnamed=True)
 
 
 class _Effort(NamedNumber):
     """A limit, or "limits" for the effort limits of the file."""
 
     def __init__(self) -> None:
-        super().__init__(parameters.positive, "limits, LIMIT or JOINT=LIMIT with a number above 0", alone=True)
+        super().__init__(parameters.positive, "limits, LIMIT or JOINT=LIMIT with a number above 0", unnamed=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
         return ("", value) if value == "limits" else super().convert(value, param, ctx)

@@ -429,7 +429,7 @@ def _write_json(json_file: Path, result: dict[str, Any]) -> None:
 
 
 def _begun(json_file: Path | None) -> dict[str, Any] | None:
-    """Return the figures that an interrupted run left in the file, None if there are none.
+    """Return the figures that an interrupted run left in the file, or None without any.
 
     Raises:
         ClickException: The figures are not those that the run wrote.

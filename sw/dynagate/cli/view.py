@@ -70,7 +70,7 @@ class ViewOptions:
 @options_of(ViewOptions)
 @click.pass_context
 def view(context: click.Context, robot: Robot, trajectory: Path | None, options: ViewOptions) -> None:
-    """Draw ROBOT and its motion to a file, or show it in the browser with --turn.
+    """Draw ROBOT and its motion to a file, or show it in the browser with `--turn`.
 
     Without TRAJECTORY, one joint moves after the other. The robot has the shapes and meshes of its URDF file, else
     capsules along its links.

@@ -60,7 +60,7 @@ def method_of(method: str | Integrator) -> Integrator:
 
 
 def method_text(method: str | Integrator) -> str:
-    """Return the shortest text that `method_of` turns into this integrator, such as "variational(guess=4)".
+    """Return the shortest text from which `method_of` makes this integrator, such as "variational(guess=4)".
 
     Raises:
         ArgumentError: There is no such integrator, or no text names it.

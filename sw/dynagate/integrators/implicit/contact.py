@@ -224,8 +224,10 @@ def _inverse_steepness(w: Array) -> Array:
 
 
 def _sweep(robot: Robot, contact: RigidContact) -> Graph:
-    """Record a sweep: each pair's conditions in turn, with the impulses of the others as they are. moved: the largest
-    change of an impulse times its ρ, m/s."""
+    """Record a sweep: the conditions of one pair after the other, with the impulses of the others as they are.
+
+    The output moved is the largest change of an impulse times its ρ, m/s.
+    """
     rows = 3 * contact.pairs
     recording = Recording("sweep", robot.name)
     w = recording.input("w", (rows, rows), symmetric=True)

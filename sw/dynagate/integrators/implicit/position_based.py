@@ -242,9 +242,9 @@ def _at_nodes(
     tree, nodes, dt = model.tree, model.nodes, model.dt
     poses, slopes = [places(tree, q) for q in nodes_q[2:]], []
     for a, q in enumerate(nodes_q[2:]):
-        turns = [weighted(nodes.second[a, 2:], [of[i][0] for of in poses]) for i in tree.links]
+        rotations = [weighted(nodes.second[a, 2:], [of[i][0] for of in poses]) for i in tree.links]
         shifts = [weighted(nodes.second[a, 2:], [of[i][1] for of in poses]) for i in tree.links]
-        _, slope = _inertial(model, poses[a], turns, shifts, past[a], None)
+        _, slope = _inertial(model, poses[a], rotations, shifts, past[a], None)
         rate = directions_of(model.robot, q, weighted(nodes.first[a] / dt, nodes_q))
         rotor = array(tree.armature) * directions_of(model.robot, q, weighted(nodes.second[a] / dt**2, nodes_q))
         slope = slope + linear + array(tree.damping) * rate + rotor
@@ -295,7 +295,7 @@ def energy_and_slope(
 def _inertial(
     model: PositionBasedModel,
     poses: Places,
-    turns: Sequence[Array],
+    rotations: Sequence[Array],
     shifts: Sequence[Array],
     past: Array,
     marks: Array | None,
@@ -303,7 +303,7 @@ def _inertial(
     """Return the energy of inertia and gravity, and their forces (nv,) at poses.
 
     Args:
-        turns: Rotation of each link in the acceleration, to which the past is added.
+        rotations: Rotation of each link in the acceleration, to which the past is added.
         shifts: Position of each link in the acceleration.
     """
     tree, dt = model.tree, model.dt
@@ -313,9 +313,10 @@ def _inertial(
     for i, (r, p) in enumerate(poses):
         with scope("energy", f"link{i}"):
             inertia = tree.inertias[i]
-            turn = (turns[i] + past[i, :9].reshape(3, 3)) * (1.0 / dt**2)  # (turn | shift): the link's acceleration
+            # (rotation | shift) is the acceleration of the link.
+            rotation = (rotations[i] + past[i, :9].reshape(3, 3)) * (1.0 / dt**2)
             shift = (shifts[i] + past[i, 9:]) * (1.0 / dt**2)
-            left, pushed, inertial = _weighted(inertia, turn, shift)
+            left, pushed, inertial = _weighted(inertia, rotation, shift)
             total = total + (0.5 * dt**2) * inertial - gravity @ (r @ inertia.first + p * inertia.mass)
             force = pushed - gravity * inertia.mass
             n = (left - np.outer(gravity, inertia.first)) @ r.T + np.outer(force, p)
@@ -327,19 +328,19 @@ def _inertial(
     return total, transmit(tree, poses, wrenches, "slope")
 
 
-def _weighted(inertia: Inertia, turn: Array, shift: Array) -> tuple[Array, Array, Scalar]:
+def _weighted(inertia: Inertia, rotation: Array, shift: Array) -> tuple[Array, Array, Scalar]:
     """Return (R | p) M̃ of a link with homogeneous inertia M̃, as (3, 3) and (3,), and its product with (R | p)."""
-    weighted = turn @ inertia.second + np.outer(shift, inertia.first)
-    pushed = turn @ inertia.first + shift * inertia.mass
-    return weighted, pushed, sum(np.ravel(weighted * turn)) + sum(pushed * shift)
+    weighted = rotation @ inertia.second + np.outer(shift, inertia.first)
+    pushed = rotation @ inertia.first + shift * inertia.mass
+    return weighted, pushed, sum(np.ravel(weighted * rotation)) + sum(pushed * shift)
 
 
 def _places(model: PositionBasedModel, poses: Places) -> list[Array]:
     """Return the contact points in the base frame."""
     points = model.contact.points if model.contact else ()
-    turns = model.tree.to_file_axes
+    rotations = model.tree.to_file_axes
     return [
-        poses[i][1] + poses[i][0] @ (turns[i].T @ array(list(point.position)))
+        poses[i][1] + poses[i][0] @ (rotations[i].T @ array(list(point.position)))
         for i, point in zip(model.links, points, strict=True)
     ]
 

@@ -166,7 +166,7 @@ def prepare(
 def residual(
     tree: Tree,
     q: Sequence[Scalar],
-    turn: Array,
+    cosines: Array,
     increment: Sequence[Scalar],
     load: Rows,
     impulse_of_joints: Sequence[Scalar],
@@ -180,7 +180,7 @@ def residual(
         large. A maximum would take as much time as a fifth of the residual.
     """
     tree = tree.unreduced
-    joints = _transforms(tree, q, turn)
+    joints = _transforms(tree, q, cosines)
     brought, momentum, widest = _momenta(tree, joints, increment)
     force: list[SpatialForce] = []
     for i, left in enumerate(brought):
@@ -230,13 +230,13 @@ def _momenta(
     return list(begin), end, sum(x for own in turned for x in own)
 
 
-def momenta_of_past(tree: Tree, q: Sequence[Scalar], turn: Array, last: Sequence[Scalar]) -> Rows:
+def momenta_of_past(tree: Tree, q: Sequence[Scalar], cosines: Array, last: Sequence[Scalar]) -> Rows:
     """Return the momenta (links, 6) at the end of the step that led to q by the increments `last`.
 
     They are the negative momenta at the start of the reverse step, since the discrete Lagrangian is symmetric.
     """
     tree = tree.unreduced
-    back, _, _ = _momenta(tree, _transforms(tree, q, turn), [-x for x in last])
+    back, _, _ = _momenta(tree, _transforms(tree, q, cosines), [-x for x in last])
     return array([[*-momentum.angular, *-momentum.linear] for momentum in back])
 
 
@@ -244,10 +244,10 @@ def _turns(link: TreeLink) -> bool:
     return link.directions == (2,)
 
 
-def _transforms(tree: Tree, q: Any, turn: Array) -> list[JointTransform]:
+def _transforms(tree: Tree, q: Any, cosines: Array) -> list[JointTransform]:
     """Return `Tree.transforms` for known cosines and sines."""
     return [
-        link.pose(turn[part.start] if _turns(link) else link.turn(own))
+        link.pose(cosines[part.start] if _turns(link) else link.turn(own))
         for link, part, own in zip(tree.each_link, tree.dofs, tree.configurations(q), strict=True)
     ]
 
@@ -281,7 +281,7 @@ def _eighth_power(x: Scalar) -> Scalar:
 def iteration(
     tree: Tree,
     q: Sequence[Scalar],
-    turn: Array,
+    cosines: Array,
     increment: Sequence[Scalar],
     load: Rows,
     impulse_of_joints: Sequence[Scalar],
@@ -296,7 +296,7 @@ def iteration(
     Args:
         tree: The tree of links.
         q: Configuration (nq,).
-        turn: Cosine and sine of each joint, (nv, 2).
+        cosines: Cosine and sine of each joint, (nv, 2).
         increment: Increments (nv,).
         load: As in `prepare`, (links, 6).
         impulse_of_joints: As in `prepare`, (nv,).
@@ -310,7 +310,7 @@ def iteration(
         The next increment (nv,), which stays if the residual is within the limit; the squared norm of the residual
         relative to the limit; the momentum; and the measure of rotation of `residual`.
     """
-    f, momentum, widest = residual(tree, q, turn, increment, load, impulse_of_joints, dt)
+    f, momentum, widest = residual(tree, q, cosines, increment, load, impulse_of_joints, dt)
     squared: Scalar = 0.0
     for x in f if within is None else [_clipped(x, within) for x in f]:
         squared = squared + x * x

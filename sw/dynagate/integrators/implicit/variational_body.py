@@ -78,14 +78,16 @@ def turned_about_z(e: Vector, w: Scalar, half_sine: Scalar, half_cosine: Scalar)
     return (c * e[0] + s * e[1], c * e[1] - s * e[0], c * e[2] + s * w), c * w - s * e[2]
 
 
-def exponential(turn: Vector, v: Vector) -> tuple[Vector, Scalar, Vector]:
+def exponential(rotation: Vector, v: Vector) -> tuple[Vector, Scalar, Vector]:
     """Return exp of the twist (ω, v): the quaternion (e, w) of a rotation of up to `WIDEST_TURN`, and the
     displacement.
     """
-    square = dot(turn, turn)
-    across = cross(turn, v)
-    bent = plus(scaled(across, polynomial(SCREW, square)), scaled(cross(turn, across), polynomial(SCREW_CUBE, square)))
-    return scaled(turn, polynomial(HALF_SINE, square)), polynomial(HALF_COSINE, square), plus(v, bent)
+    square = dot(rotation, rotation)
+    across = cross(rotation, v)
+    bent = plus(
+        scaled(across, polynomial(SCREW, square)), scaled(cross(rotation, across), polynomial(SCREW_CUBE, square))
+    )
+    return scaled(rotation, polynomial(HALF_SINE, square)), polynomial(HALF_COSINE, square), plus(v, bent)
 
 
 def combined(
@@ -106,26 +108,26 @@ def twist(e: Vector, shift: Vector, angle: Scalar, b: Scalar) -> tuple[Vector, V
         angle: As `ANGLE`.
         b: As `B`.
     """
-    turn = scaled(e, angle)
-    across = cross(turn, shift)
-    return turn, plus(minus(shift, scaled(across, 0.5)), scaled(cross(turn, across), b))
+    rotation = scaled(e, angle)
+    across = cross(rotation, shift)
+    return rotation, plus(minus(shift, scaled(across, 0.5)), scaled(cross(rotation, across), b))
 
 
-def impulse(mass: Scalar, first: Vector, inertia: Matrix, turn: Vector, v: Vector) -> tuple[Vector, Vector]:
+def impulse(mass: Scalar, first: Vector, inertia: Matrix, rotation: Vector, v: Vector) -> tuple[Vector, Vector]:
     """Return G ξ as (moment, force).
 
     Args:
         mass: Mass of the body.
         first: Mass times the center of mass.
         inertia: Inertia about the frame's origin.
-        turn: ω of ξ.
+        rotation: ω of ξ.
         v: v of ξ.
     """
-    return plus(times(inertia, turn), cross(first, v)), minus(scaled(v, mass), cross(first, turn))
+    return plus(times(inertia, rotation), cross(first, v)), minus(scaled(v, mass), cross(first, rotation))
 
 
 def momenta(
-    turn: Vector, v: Vector, b: Scalar, slope: Scalar, moment: Vector, force: Vector
+    rotation: Vector, v: Vector, b: Scalar, slope: Scalar, moment: Vector, force: Vector
 ) -> tuple[Vector, Vector, Vector, Vector]:
     """μ = dlog_ξᵀ (moment, force) and Ad_exp(ξ)ᵀ μ = dlog_-ξᵀ (moment, force) (Eq. 21), as (moment, force) each.
 
@@ -133,13 +135,13 @@ def momenta(
     any function of it is the function's derivative along v. This makes dlog exact in closed form; the sum of Eq. 12
     need not be cut off.
     """
-    wf, vf = cross(turn, force), cross(v, force)
-    push = plus(cross(turn, moment), vf)
-    wwf = cross(turn, wf)
+    wf, vf = cross(rotation, force), cross(v, force)
+    push = plus(cross(rotation, moment), vf)
+    wwf = cross(rotation, wf)
     odd_moment, odd_force = scaled(push, 0.5), scaled(wf, 0.5)
     even_force = plus(force, scaled(wwf, b))
-    even_moment = plus(moment, scaled(plus(cross(turn, push), cross(v, wf)), b))
-    even_moment = plus(even_moment, scaled(wwf, 2.0 * slope * dot(turn, v)))
+    even_moment = plus(moment, scaled(plus(cross(rotation, push), cross(v, wf)), b))
+    even_moment = plus(even_moment, scaled(wwf, 2.0 * slope * dot(rotation, v)))
     return (
         plus(even_moment, odd_moment),
         plus(even_force, odd_force),
