@@ -147,7 +147,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         jvp(graph, inputs=["qdd"])
     free = trace(floating(tmp_path), "inverse_dynamics")
     with pytest.raises(
-        ValueError, match="input 'q' of inverse_dynamics has quaternions; expected robot=, the robot whose"
+        ValueError, match="input 'q' of inverse_dynamics has quaternions; expected robot=, the robot with this input"
     ):
         jacobian(free)
     with pytest.raises(

@@ -40,6 +40,7 @@ from dynagate.native.kernel import Kernel
 from dynagate.native.single import emit_single
 
 from tests.all_operations import ALL_OPERATIONS, all_operations
+from tests.all_operations import function as function_of_all_operations  # noqa: F401
 from tests.benches import passes
 from tests.cuda_text import as_host_code
 

@@ -311,6 +311,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.base.changed_options",  # which options differ from their defaults
         "dynagate.base.foreign_names",  # words of errors
         "dynagate.base.explained",  # words of errors
+        "dynagate.base.object_text",  # texts of forces and integrators, which design.json has
         "dynagate.base.option",  # options of commands
         "dynagate.base.notebook",  # tables in a notebook
         "dynagate.robot.file_formats",  # which parser reads a file
