@@ -1,5 +1,8 @@
-"""The part of an iteration of iLQR in which shifts of bounds and constraints change: its graphs, and loops over the
-knots."""
+"""Update the multipliers of iLQR's augmented Lagrangian: graphs and loops over knots that end an iteration.
+
+A multiplier divided by the weight is called a shift. Bounds and constraints have a shift for each row and knot, and
+all rows share one weight.
+"""
 
 from __future__ import annotations
 
@@ -27,22 +30,28 @@ Record = Callable[[Recording, dict[str, Array]], Mapping[str, Any]]
 
 
 def multipliers(kept: MotionBounds, knots: int, within: float, iterations: int) -> tuple[Graph | Loop, ...]:
-    """Return the steps that judge what is kept, and change shifts and weights.
+    """Return the steps that measure violations and update shifts and the weight.
 
-    They take the accepted motion, its cost with that of the bounds, `merit`, and whether it has nearly converged,
-    `settled`, and has, `flat`. Their results are `cost_new`, the cost with new shifts and weights, `paid`, the user's,
-    `costs_new` of iterations, and `converged`.
+    Inputs of the steps: the accepted motion; `merit`, its cost with the penalty; `settled`, 1 if the motion has nearly
+    converged; `flat`, 1 if it has converged. Results: `paid`, the user's cost; `cost_new`, the cost with the penalty of
+    the new shifts and weight; `costs_new`, the costs of the last iterations; `converged`.
+
+    Args:
+        kept: Rows of bounds and constraints.
+        knots: Number of knots.
+        within: Largest violation of a solution.
+        iterations: Largest number of iterations.
     """
     return _missed(kept, knots), _renewal(kept, within, iterations), _shifted(kept, knots)
 
 
 def shifts_of(kept: MotionBounds) -> dict[str, str]:
-    """Return the results with new shifts, and the inputs that they are in the next iteration."""
+    """Return the names of results with new shifts -> the inputs that receive them in the next iteration."""
     return {name: of_last(SHIFT, last) for last, name in SHIFTED.items() if kept.of(last).count}
 
 
 def _graph(name: str, bounded: BoundedValues, shapes: Mapping[str, tuple[int, ...]], record: Record) -> Graph:
-    """Return a graph of the bounded values' inputs and others of these shapes, and of what it records of them."""
+    """Return the graph that `record` makes from the inputs of bounded values and further inputs of these shapes."""
     recording = Recording(name, bounded.robot.name)
     own = {**bounded.reads, **bounded.shapes} if bounded.count else {WEIGHT: ()}
     every: dict[str, tuple[int, ...]] = {**own, **shapes}
@@ -55,13 +64,13 @@ def _graph(name: str, bounded: BoundedValues, shapes: Mapping[str, tuple[int, ..
 
 
 def _each(kept: MotionBounds, graph: Graph) -> tuple[str, ...]:
-    """Return the inputs of a graph that each knot has its own values of."""
+    """Return the inputs of a graph that have values for each knot."""
     own = {*STATE.values(), *kept.of_each, *kept.each}
     return tuple(port.name for port in graph.inputs if port.name in own)
 
 
 def _missed(kept: MotionBounds, knots: int) -> Graph | Loop:
-    """Return the loop over the knots that sums the cost of the bounds, and finds the largest change of a shift."""
+    """Return the loop over the knots that sums the penalty and finds the largest change of a shift."""
     bounded = kept.knot
 
     def record(recording: Recording, x: dict[str, Array]) -> Mapping[str, Any]:
