@@ -299,7 +299,7 @@ def test_silence_ends_with_the_drivers_time(one: Design, card: tuple[Board, str,
     accelerator = opened(one, card)
     accelerator.device.driver.link._send = lambda data: len(data)
     message = (
-        r"0 results for \d+ samples: .*xdma0: the read of \d+ bytes was given up by the driver xdma; 0 samples ent"
+        r"0 results for \d+ samples: .*xdma0: the read of \d+ bytes was given up by the driver xdma \[DG-LINK-091\]; 0 samples ent"
     )
     with pytest.raises(DeviceError, match=message):
         right(accelerator, one)
