@@ -180,7 +180,7 @@ def test_failed_compilation_says_why_and_leaves_nothing(designs: Path, tmp_path:
     from dynagate.sim.verilate import library
 
     broken = faulty(arm(designs, 3).module("datapath"), tmp_path, r"endmodule", "endmodul", 1)
-    with pytest.raises(SimulationError, match=r"verilator failed with status \d+:\n(?s:.*)syntax error"):
+    with pytest.raises(SimulationError, match=r"verilator failed with status \d+: \[DG.*\]\n(?s:.*)syntax error"):
         library(broken)
     assert [path.name for path in broken.parent.iterdir()] == ["datapath.v"]
 

@@ -215,7 +215,7 @@ def test_missing_tools_are_named(small: Design, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("end", "message"),
     [
-        ("exit 3", "sh failed with status 3:\nlast words"),
+        ("exit 3", "sh failed with status 3: [DG-SYSTEM-006]\nlast words"),
         ("kill -TERM $$", "sh was ended by signal SIGTERM; a time limit or another program stopped it: run it again:"),
         (
             "kill -KILL $$",

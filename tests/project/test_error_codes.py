@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from dynagate.cli import codes
 
-from tests.project.test_package import ROOT
+ROOT = Path(__file__).parents[2]
 
 BASE = """
 class Error(Exception):
