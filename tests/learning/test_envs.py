@@ -24,6 +24,7 @@ gymnasium = pytest.importorskip("gymnasium")
 from dynagate.envs import LeggedEnv, ReachEnv, SingleEnv  # noqa: E402
 from dynagate.envs.legged import legged_task  # noqa: E402
 from dynagate.envs.reach import reach_task  # noqa: E402
+from dynagate.envs.vector import RobotVectorEnv  # noqa: E402
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 LIMITED = Robot(
@@ -38,6 +39,8 @@ RANDOM: dict[str, Any] = {
     "ground.friction": (0.3, 1.0),
     "stiffness": (0.8, 1.2),
     "damping": (1.0, 1.0),
+    "delay": (0.0, 5 * DT),
+    "push": (2 * DT * DECIMATION, 0.1, 0.3),
 }
 
 
@@ -55,6 +58,14 @@ def task(**options: Any) -> Task:
     return legged_task(LIMITED, FEET, **{**chosen, **options})
 
 
+def rotation(quaternion: np.ndarray) -> np.ndarray:
+    """The rotation matrix of a quaternion (x, y, z, w)."""
+    *vector, w = quaternion
+    x, y, z = vector
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.asarray((w * w - np.dot(vector, vector)) * np.eye(3) + 2.0 * np.outer(vector, vector) + 2.0 * w * cross)
+
+
 @cache
 def compiled(actions: str) -> EnvBatch:
     return EnvBatch(task(actions=actions), 5, dtype="float64")
@@ -66,24 +77,34 @@ def drawn(batch: EnvBatch) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("actions", ["pd_targets", "torques"])
 def test_an_action_is_a_loop_of_single_steps(actions: str) -> None:
-    """The simulation by one-step rollouts with the law, observations and rewards in numpy."""
+    """The simulation by one-step rollouts with the law, delays, pushes, observations and rewards in numpy."""
     batch = compiled(actions)
     own = batch.task
     batch.reset(seed=4)
     varied = LIMITED.with_variable("*.mass", "*.damping", "ground.friction")
     single = Rollout(varied, steps=1, dt=DT, contacts=own.contact)
     random = np.random.default_rng(1)
-    last = np.zeros((5, 2))
-    for _ in range(4):
+    last, arrived = np.zeros((5, 2)), [np.zeros((5, 2))] * 2
+    pushes, phases = batch._pushes.copy(), batch._push_phase.astype(int)
+    assert len(np.unique(batch._inputs["delay"])) > 2
+    assert len(np.unique(phases)) == 2
+    for number in range(4):
         before, action = drawn(batch), random.uniform(-1.5, 1.5, (5, 2))
         parameters = {name: before[name] for name in ("mass", "damping", "ground_friction")}
         outcome, bounded = batch.step(action), np.clip(action, -1.0, 1.0)
-        q, qd = before["q"], before["qd"]
-        for _ in range(DECIMATION):
+        arrived.append(bounded)
+        q, qd = before["q"], before["qd"].copy()
+        for robot in range(5):
+            turn, own_push = divmod(number + phases[robot], 2)
+            if own_push == 1:
+                qd[robot, :3] += rotation(q[robot, 3:7]).T @ [*pushes[robot, turn], 0.0]
+        for k in range(DECIMATION):
+            ages = np.ceil((before["delay"] - k) / DECIMATION).clip(0).astype(int)
+            held = np.stack([arrived[-1 - age][robot] for robot, age in enumerate(ages)])
             tau = np.zeros((5, 8))
-            tau[:, 6:] = 30.0 * bounded
+            tau[:, 6:] = 30.0 * held
             if actions == "pd_targets":
-                away = own.stance[7:] + 0.5 * bounded - q[:, 7:]
+                away = own.stance[7:] + 0.5 * held - q[:, 7:]
                 tau[:, 6:] = np.clip(
                     before["joint_stiffness"] * away - before["joint_damping"] * qd[:, 6:], -30.0, 30.0
                 )
@@ -143,13 +164,29 @@ def test_ends_of_episodes_in_a_vector() -> None:
     assert env.batch._steps.tolist() == [0, 1, 0]
 
 
-def test_pushes_are_kicks_of_the_base() -> None:
-    batch = EnvBatch(task(randomize={"push": (2 * DT * DECIMATION, 0.5)}), 3, dtype="float64")
+def test_pushes_add_a_horizontal_velocity_to_the_base() -> None:
+    """Each robot has its own time of the first push; a push is horizontal for a base that is tilted."""
+    period = DT * DECIMATION
+    own = task(randomize={"push": (3 * period, 0.2, 0.5)}, seconds=9 * period, start_noise=0.0)
+    batch, calm = EnvBatch(own, 16, dtype="float64"), EnvBatch(replace(own, randomize={}), 16, dtype="float64")
     batch.reset(seed=1)
-    batch.step(np.zeros((3, 2)))
-    before = batch.qd.copy()
-    batch._push()
-    np.testing.assert_allclose(np.linalg.norm((batch.qd - before)[:, :2], axis=1), 0.5)
+    calm.reset(seed=1)
+    tilted = np.array([0.5, 0.5, -0.5, 0.5])
+    rotation = np.array([[0.0, -1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]])
+    pushed_at = []
+    for _ in range(6):
+        for each in (batch, calm):
+            each.q[:], each.qd[:] = each.task.stance, 0.0
+            each.q[:, 2], each.q[:, 3:7] = 5.0, tilted
+            each.step(np.zeros((16, 2)))
+        added = (batch.qd - calm.qd)[:, :3] @ rotation.T
+        speed = np.linalg.norm(added[:, :2], axis=1)
+        np.testing.assert_allclose(added[:, 2], 0.0, atol=0.02)
+        assert ((speed < 1e-12) | ((speed > 0.19) & (speed < 0.51))).all()
+        pushed_at.append(speed > 0.1)
+    assert (np.sum(pushed_at, axis=0) == 2).all()
+    assert len(np.unique(np.argmax(pushed_at, axis=0))) == 3
+    np.testing.assert_array_equal(pushed_at[:3], pushed_at[3:])
 
 
 def test_gymnasiums_checker() -> None:
@@ -181,21 +218,28 @@ def test_functions_for_jax_are_the_same_environment(doubles: Any) -> None:
     batch = compiled("pd_targets")
     batch.reset(seed=4)
     env, begun = FunctionalEnv(batch.task), drawn(batch)
-    names = ("mass", "damping", "ground_friction", "joint_stiffness", "joint_damping", "command")
+    names = ("mass", "damping", "ground_friction", "joint_stiffness", "joint_damping", "command", "delay")
     own = {name: jnp.asarray(begun[name]) for name in names}
+    own |= {"push_phase": jnp.asarray(batch._push_phase), "pushes": jnp.asarray(batch._pushes)}
     keys = jax.random.split(jax.random.key(0), 5)
-    state = EnvState(begun["q"], begun["qd"], jnp.zeros((5, 2)), own, keys, jnp.zeros(5, int))
+    past = jnp.zeros((5, 2, 2))
+    state = EnvState(begun["q"], begun["qd"], jnp.zeros((5, 2)), own, keys, jnp.zeros(5, int), past)
     step, actions = jax.jit(jax.vmap(env.step)), np.random.default_rng(2).uniform(-1.0, 1.0, (3, 5, 2))
     for action in actions:
         outcome, moved = batch.step(action), step(state, action)
         state = moved.state
         np.testing.assert_allclose(moved.observation, outcome.observation, atol=1e-7)
         np.testing.assert_allclose(moved.reward, outcome.reward, atol=1e-7)
-    slope = jax.grad(lambda action: jax.vmap(env.step)(state, action).reward.sum())(actions[0])
-    away = np.zeros((5, 2))
-    away[0] = 1e-6
-    ends = [step(state, actions[0] + sign * away).reward.sum() for sign in (1.0, -1.0)]
-    np.testing.assert_allclose(np.sum(slope[0]), (ends[0] - ends[1]) / 2e-6, rtol=1e-4)
+
+    @jax.jit
+    def paid(first: Any) -> Any:
+        """The rewards of two actions: the first of them arrives late in some environments."""
+        then = jax.vmap(env.step)(state, first)
+        return then.reward.sum() + jax.vmap(env.step)(then.state, actions[1]).reward.sum()
+
+    slope, away = jax.jit(jax.grad(paid))(actions[0]), np.random.default_rng(3).normal(size=(5, 2)) * 1e-6
+    ends = [paid(actions[0] + sign * away) for sign in (1.0, -1.0)]
+    np.testing.assert_allclose(np.sum(slope * away), 0.5 * (ends[0] - ends[1]), rtol=1e-4)
     fresh, seen = jax.vmap(env.reset)(keys)
     np.testing.assert_allclose(jax.vmap(env.observe)(fresh), seen, atol=1e-12)
     lost = step(fresh._replace(qd=fresh.qd.at[1].set(jnp.nan)), actions[0])
@@ -203,6 +247,83 @@ def test_functions_for_jax_are_the_same_environment(doubles: Any) -> None:
     assert jnp.isfinite(lost.state.q).all()
     assert jnp.isfinite(lost.observation).all()
     assert lost.reward[1] == 0.0
+    env.check(lost)
+
+
+def test_gradients_of_environments_that_diverge_are_zero(doubles: Any) -> None:
+    """A policy that all environments share keeps its gradient when one of them diverges."""
+    from dynagate.envs.functional import FunctionalEnv
+
+    jax, jnp = doubles, doubles.numpy
+    env = FunctionalEnv(reach_task("two_joint_arm", stiffness=20.0, randomize={"delay": (0.0, 0.01)}))
+    state, seen = jax.vmap(env.reset)(jax.random.split(jax.random.key(0), 3))
+    bad = state._replace(qd=state.qd.at[1].set(jnp.nan))
+    weights = 0.1 * np.random.default_rng(0).normal(size=(seen.shape[1], 2))
+
+    @jax.jit
+    @jax.grad
+    def slope_of(weights: Any, state: Any, share: Any) -> Any:
+        return jax.vmap(env.step)(state, jnp.tanh(seen @ weights)).reward @ share
+
+    slope = slope_of(weights, bad, jnp.ones(3))
+    np.testing.assert_allclose(slope, slope_of(weights, state, jnp.array([1.0, 0.0, 1.0])), rtol=1e-12)
+    assert np.abs(slope).max() > 0.0
+
+
+def test_rewards_that_are_not_finite_are_named_by_the_functions(doubles: Any) -> None:
+    from dynagate.envs.functional import FunctionalEnv
+
+    jax, jnp = doubles, doubles.numpy
+    rewards = {"fine": lambda moment: moment.q[0], "inverse": lambda moment: 1.0 / (moment.action[0] - 0.5)}
+    env = FunctionalEnv(reach_task("two_joint_arm", stiffness=20.0, rewards=rewards))
+    state, _ = jax.vmap(env.reset)(jax.random.split(jax.random.key(0), 3))
+    step = jax.vmap(env.step)(state, jnp.array([[0.0, 0.0], [0.0, 0.0], [0.5, 0.0]]))
+    assert not step.done.any()
+    with pytest.raises(ArgumentError, match="reward 'inverse' is inf in environment 2, whose state is finite"):
+        env.check(step)
+    env.check(jax.vmap(env.step)(state, jnp.zeros((3, 2))))
+
+
+@pytest.mark.parametrize("actions", ["pd_targets", "torques"])
+def test_an_action_that_is_not_finite_ends_its_episode_alone(actions: str) -> None:
+    """The others go on bit for bit as without it, in vectors of robots and in what remains of them."""
+    bad, good = (RobotVectorEnv(task(actions=actions, dt=DT), 37) for _ in range(2))
+    bad.reset(seed=1)
+    good.reset(seed=1)
+    random, others = np.random.default_rng(0), np.delete(np.arange(37), [11, 36])
+    for number in range(4):
+        action = random.uniform(-1.0, 1.0, (37, 2)).astype(np.float32)
+        expected = good.step(action)
+        if number == 1:
+            action[11], action[36, 1] = np.nan, np.inf
+        seen, reward, terminated, _, info = bad.step(action)
+        assert np.flatnonzero(info["diverged"]).tolist() == ([11, 36] if number == 1 else [])
+        assert np.isfinite(seen).all()
+        if number == 1:
+            assert terminated[[11, 36]].all()
+            assert (reward[[11, 36]] == 0.0).all()
+            assert (bad.batch._steps[[11, 36]] == 0).all()
+        np.testing.assert_array_equal(seen[others], expected[0][others])
+        np.testing.assert_array_equal(reward[others], expected[1][others])
+
+
+def test_an_arm_has_delays_and_no_pushes() -> None:
+    """Of actions that arrive late, the targets of the ones before hold."""
+    dt, options = 5e-3, {"stiffness": 20.0, "start_noise": 0.0, "decimation": 4}
+    late, now = (
+        EnvBatch(reach_task("two_joint_arm", randomize=each, dt=dt, **options), 2, dtype="float64")
+        for each in ({"delay": (8 * dt, 8 * dt)}, {})
+    )
+    late.reset(seed=0)
+    now.reset(seed=0)
+    random = np.random.default_rng(0)
+    actions = [np.zeros((2, 2))] * 2 + [random.uniform(-1.0, 1.0, (2, 2)) for _ in range(4)]
+    for issued, arriving in zip(actions[2:], actions, strict=False):
+        late.step(issued)
+        now.step(arriving)
+        np.testing.assert_allclose(late.q, now.q, atol=1e-14)
+    with pytest.raises(ArgumentError, match="'push', but the base of robot 'two_joint_arm' cannot move freely"):
+        reach_task("two_joint_arm", stiffness=20.0, randomize={"push": (1.0, 0.5)})
 
 
 REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
@@ -238,6 +359,18 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "inertia": (lambda: task(randomize={"shank": True}), ArgumentError, "randomize has 'shank'.*expected a name that"),
     "range": (lambda: task(randomize={"trunk.mass": (3.0, 2.0)}), ValueError, "expected a low end below the high one"),
     "factor": (lambda: task(randomize={"stiffness": (1.2, 0.8)}), ArgumentError, r"expected \(low, high\)"),
+    "delay": (lambda: task(randomize={"delay": (0.02, 0.01)}), ArgumentError, r"expected \(low, high\), seconds"),
+    "long delay": (lambda: EnvBatch(task(randomize={"delay": (0.0, 9.0)}), 1), ArgumentError, "at most 32 actions"),
+    "delay of text": (lambda: task(randomize={"delay": "long"}), ArgumentError, "randomize has 'delay' 'long'"),
+    "push without speed": (lambda: task(randomize={"push": (1.0,)}), ArgumentError, "randomize has 'push'"),
+    "push at once": (lambda: task(randomize={"push": (0.0, 1.0)}), ArgumentError, "seconds between pushes, above 0"),
+    "speeds": (lambda: task(randomize={"push": (1.0, 2.0, 1.0)}), ArgumentError, "lowest and the highest speed"),
+    "not a number": (lambda: task(randomize={"push": (1.0, np.nan)}), ArgumentError, "randomize has 'push'"),
+    "own name": (
+        lambda: replace(task(), inputs={"delay": (np.zeros(1), np.ones(1))}),
+        ArgumentError,
+        "inputs has 'delay'",
+    ),
     "actions": (lambda: task(actions="torque"), ArgumentError, "did you mean 'torques'"),
     "effort": (lambda: legged_task(LEG, FEET, actions="torques"), ArgumentError, "joint 'hip' has no effort limit"),
     "stance": (lambda: task(stance={"hup": 0.1}), ArgumentError, "stance has joint 'hup'.*expected some of hip, knee"),

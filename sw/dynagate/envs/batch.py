@@ -10,16 +10,14 @@ import numpy.typing as npt
 from dynagate.base.arguments import of_shape
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
-from dynagate.envs.draws import PER_EPISODE, uniform
+from dynagate.envs.delays import PAST_ACTIONS, TICK
+from dynagate.envs.draws import DELAY, PER_EPISODE, PUSH, PUSH_PHASE, PUSHES, namespace, uniform
 from dynagate.envs.task import Task
 from dynagate.integrators.feedback import BRAKE, STIFFNESS
 from dynagate.native.kernel import Kernel
 from dynagate.native.loop import LoopKernel
 
 Flags = npt.NDArray[np.bool_]
-
-PUSHES = 1 << 15
-"""Index of the first random draw of an episode that is used for pushes."""
 
 
 class Outcome(NamedTuple):
@@ -34,7 +32,7 @@ class Outcome(NamedTuple):
     truncated: Flags
     """Whether the episode reached its length (batch,)."""
     diverged: Flags
-    """Whether the state was not finite (batch,)."""
+    """Whether the state or the action was not finite (batch,)."""
     converged: Flags
     """Whether contact forces were found in every step (batch,)."""
 
@@ -54,7 +52,7 @@ class EnvBatch:
         kernel = LoopKernel(task.loop, np.dtype(dtype), threads=threads)
         self.dtype = kernel.dtype
         self._see = Kernel(task.seeing, self.dtype)
-        constants = {"failed"} if task.contact else set()
+        constants = {"failed", TICK} if task.contact else {TICK}
         self._inputs = {
             port.name: np.zeros((1 if port.name in constants else count, *port.shape), self.dtype)
             for port in task.loop.inputs
@@ -64,6 +62,7 @@ class EnvBatch:
         self._seed, self._episodes, self._steps = 0, np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._seen = self._outputs["observation"]
         self._last = np.zeros_like(self._seen)
+        self._push_phase, self._pushes = np.zeros(count), np.zeros((count, task.push_count, 2))
 
     @property
     def q(self) -> Array:
@@ -92,13 +91,15 @@ class EnvBatch:
         for name, value in state.items():
             if name in self._inputs:
                 self._inputs[name][rows] = value
+        if PUSHES in state:
+            self._push_phase[rows], self._pushes[rows] = state[PUSH_PHASE], state[PUSHES]
         seen = self._observed({name: value.astype(self.dtype) for name, value in state.items()}, len(rows))
         self._last[rows] = seen
         return seen
 
     def _drawn(self, rows: npt.NDArray[np.int64]) -> Array:
         """Return random numbers (rows, draws) from 0 to 1 for the episodes of some robots."""
-        draws = self._episodes[rows, None] * PER_EPISODE + np.arange(draws_of(self.task))
+        draws = self._episodes[rows, None] * PER_EPISODE + np.arange(self.task.draws)
         return uniform(self._seed, rows[:, None], draws)
 
     def _observed(self, state: dict[str, Array], count: int) -> Array:
@@ -126,20 +127,25 @@ class EnvBatch:
             raise ArgumentError("step() before reset(); expected reset() first", code="DG-ENV-001")
         inputs, outputs = self._inputs, self._outputs
         inputs["action"][:] = of_shape("actions", actions, inputs["action"].shape, self.dtype, finite=False)
-        self._push()
+        if PUSH in inputs:
+            inputs[PUSH][:] = push_at(self.task, self._push_phase, self._pushes, self._steps)
         self._last[:] = self._seen if self._steps.any() else self._last
         self._run()
         self._steps += 1
         states = np.concatenate([outputs["q_next"], outputs["qd_next"]], axis=1)
-        diverged: Flags = np.logical_not(np.isfinite(states).all(axis=1))
-        self._check_terms(diverged)
+        finite: Flags = np.isfinite(states).all(axis=1) & np.isfinite(inputs["action"]).all(axis=1)
+        diverged: Flags = np.logical_not(finite)
+        check_finite(self.task, outputs["terms"], outputs["observation"], diverged)
         if diverged.any():
             outputs["observation"][diverged], outputs["reward"][diverged] = self._last[diverged], 0.0
         inputs["q"][:], inputs["qd"][:] = outputs["q_next"], outputs["qd_next"]
         if "r" in inputs:
             inputs["r"][:] = outputs["swept"]
+        action: Array = np.clip(inputs["action"], -1.0, 1.0)
         if "last_action" in inputs:
-            np.clip(inputs["action"], -1.0, 1.0, out=inputs["last_action"])
+            inputs["last_action"][:] = action
+        if PAST_ACTIONS in inputs:
+            inputs[PAST_ACTIONS][:] = np.concatenate([action[:, None], inputs[PAST_ACTIONS][:, :-1]], axis=1)
         terminated: Flags = np.logical_or((outputs["ends"] > 0.0).any(axis=1), diverged)
         truncated: Flags = np.logical_and(self._steps >= self.task.episode, ~terminated)
         converged: Flags = np.logical_not(diverged)
@@ -147,43 +153,54 @@ class EnvBatch:
             converged = np.equal(outputs["failed_next"], 0.0)
         return Outcome(outputs["observation"], outputs["reward"], terminated, truncated, diverged, converged)
 
-    def _check_terms(self, diverged: Flags) -> None:
-        """Raise ArgumentError if a reward or an observation of a robot with a finite state is not finite."""
-        for what, names in (("terms", list(self.task.rewards)), ("observation", None)):
-            wrong = ~np.isfinite(self._outputs[what]) & ~diverged[:, None]
-            if wrong.any():
-                robot, entry = np.argwhere(wrong)[0].tolist()
-                parts = self.task.observation_parts.items()
-                name = names[entry] if names else next(name for name, part in parts if entry < part.stop)
-                raise ArgumentError(
-                    f"{'reward' if names else 'observation'} '{name}' is {self._outputs[what][robot, entry]} in "
-                    f"environment {robot}, whose state is finite; expected a function with finite values, without a "
-                    "division by 0",
-                    code="DG-ENV-002",
-                )
 
-    def _push(self) -> None:
-        """Add a horizontal velocity in a random direction to the base of each robot whose next push is due."""
-        push = self.task.random.push
-        if push is None:
-            return
-        interval = max(1, round(push[0] / (self.task.dt * self.task.decimation)))
-        rows = np.flatnonzero(self._steps % interval == interval - 1)
-        if rows.size:
-            draws = self._episodes[rows] * PER_EPISODE + PUSHES + self._steps[rows]
-            angle = 2.0 * np.pi * uniform(self._seed, rows, draws)
-            self._inputs["qd"][rows, :2] += push[1] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+def check_finite(task: Task, terms: Array, observation: Array, diverged: Flags) -> None:
+    """Raise ArgumentError if a reward or an observation of a robot with a finite state is not finite.
+
+    Args:
+        task: The task.
+        terms: Terms of the rewards (batch, terms).
+        observation: Observations (batch, size).
+        diverged: Whether the robots' states were not finite (batch,).
+    """
+    parts = task.observation_parts.items()
+    for what, values in (("reward", terms), ("observation", observation)):
+        wrong = ~np.isfinite(values) & ~diverged[:, None]
+        if wrong.any():
+            robot, entry = np.argwhere(wrong)[0].tolist()
+            rewards = list(task.rewards)
+            name = rewards[entry] if what == "reward" else next(name for name, part in parts if entry < part.stop)
+            raise ArgumentError(
+                f"{what} '{name}' is {values[robot, entry]} in environment {robot}, whose state is finite; expected a "
+                "function with finite values, without a division by 0",
+                code="DG-ENV-002",
+            )
 
 
-def draws_of(task: Task) -> int:
-    """Return how many random numbers the start of an episode needs."""
-    return 2 * len(task.joints) + task.random.size + sum(low.size for low, _ in task.inputs.values())
+def push_at(task: Task, phase: Any, pushes: Any, steps: Any) -> Any:
+    """Return the velocities (batch, 2), m/s, that are added to the bases before an action; zeros for most actions.
+
+    The arrays belong to numpy or to another framework with the same functions.
+
+    Args:
+        task: The task, with pushes.
+        phase: Offset (batch,) of the pushes, in actions.
+        pushes: Velocities (batch, pushes, 2) of the episode's pushes.
+        steps: Number (batch,) of actions in the episode so far.
+    """
+    assert task.random.pushes is not None
+    library, interval = namespace(pushes), task.random.pushes.actions(task.period)
+    count = steps + phase.astype(steps.dtype)
+    velocity = library.take_along_axis(pushes, (count // interval)[:, None, None], axis=1)[:, 0]
+    return library.where((count % interval == interval - 1)[:, None], velocity, 0.0)
 
 
 def start(task: Task, draws: Any) -> dict[str, Any]:
-    """Return the start of episodes from random numbers (batch, draws) from 0 to 1: state, gains, parameters and inputs.
+    """Return the start of episodes from random numbers (batch, draws) from 0 to 1.
 
-    The arrays belong to numpy or to another framework with the same operators.
+    It has the state, gains, parameters, inputs, the delay in steps of the simulation, and pushes, by name.
+
+    The arrays belong to numpy or to another framework with the same functions.
     """
     joints, (places, rates) = len(task.joints), task.places
     away = task.start_noise * (2.0 * draws[:, : 2 * joints] - 1.0)
@@ -198,6 +215,14 @@ def start(task: Task, draws: Any) -> dict[str, Any]:
     for name, (low, high) in task.inputs.items():
         state[name] = low + draws[:, place : place + low.size].reshape(-1, *low.shape) * (high - low)
         place += low.size
+    if task.random.delay is not None:
+        least, most = task.random.delay
+        seconds = least + draws[:, place] * (most - least)
+        state[DELAY] = namespace(draws).floor(seconds * (1.0 / task.dt) + 0.5)
+        state[PAST_ACTIONS] = none[:, None] + np.zeros((task.past_actions, joints))
+        place += 1
+    if task.random.pushes is not None:
+        state |= task.random.pushes.drawn(draws[:, place:], task.period)
     state["last_action"] = none + np.zeros(joints)
     if task.contact is not None:
         state["r"] = none + np.zeros(3 * task.contact.pairs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.extras import brought_by
@@ -14,8 +15,10 @@ with brought_by("jax", "dynagate.envs.functional"):
     import jax.numpy as jnp
 
 from dynagate.base.explained import explained
-from dynagate.envs.batch import draws_of, start
-from dynagate.envs.task import Task
+from dynagate.envs.batch import check_finite, push_at, start
+from dynagate.envs.delays import PAST_ACTIONS, TICK
+from dynagate.envs.draws import DELAY, PUSH, PUSH_PHASE, PUSHES
+from dynagate.envs.task import PUSHED, Task
 from dynagate.graph import Graph
 from dynagate.integrators.feedback import BRAKE, STIFFNESS, TARGET, feedback_graph
 from dynagate.jax.functions import prepared
@@ -38,11 +41,13 @@ class EnvState(NamedTuple):
     last_action: Any
     """The previous action (joints,)."""
     drawn: dict[str, Any]
-    """Gains, parameters and inputs of the episode, by name."""
+    """Gains, parameters, inputs, delay and pushes of the episode, by name."""
     key: Any
     """Random key for later episodes."""
     count: Any
     """Number of actions so far."""
+    past_actions: Any = ()
+    """Actions (count, joints) that can still arrive, the latest first; () if actions have no delay."""
 
 
 class EnvStep(NamedTuple):
@@ -51,15 +56,17 @@ class EnvStep(NamedTuple):
     state: EnvState
     """State after the action, or the start of a new episode."""
     observation: Any
-    """Observation after the action."""
+    """Observation after the action; zeros if the state was not finite."""
     reward: Any
-    """Reward of the action."""
+    """Reward of the action; 0 if the state was not finite."""
     done: Any
     """Whether the episode has ended."""
     diverged: Any
-    """Whether the state was not finite."""
+    """Whether the state or the action was not finite."""
     converged: Any
     """Whether contact forces were found in every step of the simulation."""
+    terms: Any
+    """Terms (terms,) of the reward, in the order of the task's `rewards`."""
 
 
 @explained
@@ -67,7 +74,8 @@ class FunctionalEnv:
     """A task as functions for JAX.
 
     Gradients through contact need float64: `jax.config.update("jax_enable_x64", True)`. Random draws differ from those
-    of the Gymnasium environments; the simulation is the same.
+    of the Gymnasium environments; the simulation is the same. An environment whose state is not finite starts a new
+    episode, and its gradients are 0, so the other environments of a batch keep theirs.
 
     Args:
         task: A task from `legged_task` or `reach_task`.
@@ -92,51 +100,105 @@ class FunctionalEnv:
         self._dtype = self._move.operator.dtype
         self._act, self._see = _operator(task, task.acting), _operator(task, task.seeing)
         self._pull = None if task.law is None else _operator(task, feedback_graph(task.robot, task.law))
+        self._push = None if task.random.pushes is None else _operator(task, task.pushing)
+        self._advance = jax.custom_vjp(self._simulated)
+        self._advance.defvjp(self._saving, self._backward)
 
     def reset(self, key: Array) -> tuple[EnvState, Array]:
         """Begin an episode with a random key, and return the state and the observation."""
         key, own = jax.random.split(key)
-        draws = jax.random.uniform(own, (1, draws_of(self.task)), self._dtype)
+        draws = jax.random.uniform(own, (1, self.task.draws), self._dtype)
         begun = {name: jnp.asarray(value, self._dtype)[0] for name, value in start(self.task, draws).items()}
         begun.pop("r", None)
         q, qd, last = (begun.pop(name) for name in ("q", "qd", "last_action"))
-        state = EnvState(q, qd, last, begun, key, jnp.zeros((), jnp.int32))
+        state = EnvState(q, qd, last, begun, key, jnp.zeros((), jnp.int32), begun.pop(PAST_ACTIONS, ()))
         nothing = {"action": last, "last_action": last}
         seen = _called(self._see, {"q_next": q, "qd_next": qd, **nothing, **begun})
         return state, seen["observation"]
 
     def step(self, state: EnvState, action: Array) -> EnvStep:
         """Apply an action (joints,), from -1 to 1. If the episode has ended, the state is the start of a new one."""
-        task, drawn = self.task, state.drawn
-        acted = _called(self._act, {"action": action})
-        parameters = {name: drawn[name] for name in task.random.shapes}
-        held: dict[str, Any] = {}
-        tau = acted.get("tau", acted.get("feedforward"))
-        if task.law is not None:
-            held = {TARGET: acted[TARGET], STIFFNESS: drawn[STIFFNESS], BRAKE: drawn[BRAKE]}
-        over = {name: jnp.broadcast_to(x, (task.decimation, *x.shape)) for name, x in {"tau": tau, **held}.items()}
-        moved = self._move(state.q, state.qd, over.pop("tau"), **over, **parameters)
-        q, qd = moved.q[-1], moved.qd[-1]
-        if self._pull is not None:
-            tau = _called(self._pull, {"q": moved.q[-2], "qd": moved.qd[-2], "feedforward": tau, **held})["tau"]
-        values = {"q_next": q, "qd_next": qd, "tau": tau, "action": action, "last_action": state.last_action, **drawn}
-        if task.contact is not None:
-            values["swept"] = moved.impulse[-1].reshape(-1)
-        seen = _called(self._see, values)
-        diverged = ~(jnp.isfinite(q).all() & jnp.isfinite(qd).all())
+        drawn = dict(state.drawn)
+        phase, pushes = drawn.pop(PUSH_PHASE, None), drawn.pop(PUSHES, None)
+        if pushes is not None:
+            drawn[PUSH] = push_at(self.task, phase[None], pushes[None], state.count[None])[0]
+        start = {"q": state.q, "qd": state.qd, "last_action": state.last_action, PAST_ACTIONS: state.past_actions}
+        action = jnp.asarray(action)
+        values = {**start, **drawn, "action": action}
+        q, qd, seen, converged = self._advance(jax.tree.map(jnp.array, values))  # vmap may hold arrays of numpy
+        diverged = ~_finite(q, qd, action)
         count = state.count + 1
-        done = (seen["ends"] > 0.0).any() | diverged | (count >= task.episode)
-        going = EnvState(q, qd, jnp.clip(action, -1.0, 1.0), drawn, state.key, count)
+        done = (seen["ends"] > 0.0).any() | diverged | (count >= self.task.episode)
+        bounded = jnp.clip(action, -1.0, 1.0)
+        past = state.past_actions
+        if self.task.past_actions:
+            past = jnp.concatenate([bounded[None], past[:-1]])
+        going = EnvState(q, qd, bounded, state.drawn, state.key, count, past)
         begun, _ = self.reset(state.key)
         after = jax.tree.map(partial(_chosen, done), begun, going)
-        reward = jnp.where(diverged, 0.0, seen["reward"])
-        converged = ~diverged if task.contact is None else moved.converged.all()
-        return EnvStep(after, jnp.nan_to_num(seen["observation"]), reward, done, diverged, converged)
+        observation, reward, terms = (
+            jnp.where(diverged, 0.0, seen[name]) for name in ("observation", "reward", "terms")
+        )
+        return EnvStep(after, observation, reward, done, diverged, (converged > 0.0) & ~diverged, terms)
+
+    def _simulated(self, values: dict[str, Any]) -> tuple[Any, Any, dict[str, Any], Any]:
+        """Return q, qd, the results of `seeing` and whether contact forces were found, from the inputs of an action."""
+        task, q, qd, action = self.task, values["q"], values["qd"], values["action"]
+        if self._push is not None:
+            qd = _called(self._push, {"q": q, "qd": qd, PUSH: values[PUSH]})[PUSHED]
+        acting = {"action": action}
+        if task.past_actions:
+            acting |= {PAST_ACTIONS: values[PAST_ACTIONS], DELAY: values[DELAY], TICK: jnp.arange(task.decimation)}
+        acted = _called(self._act, acting)
+        parameters = {name: values[name] for name in task.random.shapes}
+        held: dict[str, Any] = {"tau": acted.get("tau", acted.get("feedforward"))}
+        if task.law is not None:
+            held |= {TARGET: acted[TARGET], STIFFNESS: values[STIFFNESS], BRAKE: values[BRAKE]}
+        over = {name: jnp.broadcast_to(x, (task.decimation, x.shape[-1])) for name, x in held.items()}
+        last = {name: x[-1] for name, x in over.items()}
+        moved = self._move(q, qd, over.pop("tau"), **over, **parameters)
+        q, qd, tau = moved.q[-1], moved.qd[-1], last.pop("tau")
+        if self._pull is not None:
+            tau = _called(self._pull, {"q": moved.q[-2], "qd": moved.qd[-2], "feedforward": tau, **last})["tau"]
+        seeing = {**values, "q_next": q, "qd_next": qd, "tau": tau}
+        converged = jnp.ones((), q.dtype)
+        if task.contact is not None:
+            seeing["swept"] = moved.impulse[-1].reshape(-1)
+            converged = jnp.where(moved.converged.all(), converged, 0.0)
+        return q, qd, _called(self._see, seeing), converged
+
+    def _saving(self, values: dict[str, Any]) -> tuple[Any, Any]:
+        """Return the results of `_simulated`, and what the gradient needs."""
+        results, pull = jax.vjp(self._simulated, values)
+        return results, (pull, _finite(results[0], results[1], values["action"]))
+
+    def _backward(self, saved: Any, weights: Any) -> tuple[dict[str, Any]]:
+        """Return the gradients by the inputs of an action, which are 0 if the state was not finite."""
+        pull, finite = saved
+        (products,) = pull(weights)
+        return (jax.tree.map(lambda product: jnp.where(finite, product, 0.0), products),)
+
+    def check(self, step: EnvStep) -> None:
+        """Raise ArgumentError if a term of the reward or an observation of a finite state is not finite.
+
+        `step` itself cannot raise errors under `jit`: it returns these values.
+
+        Args:
+            step: The result of `step`, with or without a leading axis, outside `jit`.
+        """
+        terms, observation, diverged = (np.asarray(x) for x in (step.terms, step.observation, step.diverged))
+        sizes = terms.shape[-1], observation.shape[-1]
+        check_finite(self.task, terms.reshape(-1, sizes[0]), observation.reshape(-1, sizes[1]), diverged.reshape(-1))
 
     def observe(self, state: EnvState) -> Array:
         """Return the observation of a state at the start of an episode."""
         values = {"q_next": state.q, "qd_next": state.qd, "action": state.last_action, "last_action": state.last_action}
         return _called(self._see, {**values, **state.drawn})["observation"]
+
+
+def _finite(*arrays: Any) -> Any:
+    """Return whether all entries of arrays are finite."""
+    return jnp.isfinite(jnp.concatenate([array.reshape(-1) for array in arrays])).all()
 
 
 def _chosen(done: Any, begun: Any, going: Any) -> Any:

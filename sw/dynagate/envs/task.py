@@ -18,9 +18,11 @@ from dynagate.base.arguments import ABOVE_ZERO, check_count, check_time_step, nu
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.nearest import nearest
-from dynagate.dynamics.spatial import array, select, zeros
+from dynagate.dynamics.recursions.poses import places as poses
+from dynagate.dynamics.spatial import array, zeros
 from dynagate.dynamics.tree import tree_of
-from dynagate.envs.draws import PER_EPISODE, Randomization
+from dynagate.envs.delays import PAST_ACTIONS, TICK, arriving, clipped, past_actions
+from dynagate.envs.draws import DELAY, PER_EPISODE, PUSH, PUSH_PHASE, PUSHES, Randomization
 from dynagate.envs.gains import check_gains
 from dynagate.envs.moment import Moment, flat
 from dynagate.forces.options import StepOptions
@@ -40,8 +42,14 @@ Function = Callable[[Moment], Any]
 
 ACTIONS = "pd_targets", "torques"
 
-OWN = ("q", "qd", "tau", "action", "last_action", "loads", TARGET, STIFFNESS, BRAKE, "feedforward")
-"""Inputs of every task; additional inputs cannot have these names."""
+PUSHED = "pushed"
+"""Name of the velocity (nv,) after a push."""
+
+OWN = (
+    *("q", "qd", "tau", "action", "last_action", "loads", TARGET, STIFFNESS, BRAKE, "feedforward"),
+    *(TICK, DELAY, PAST_ACTIONS, PUSH, PUSHED, PUSHES, PUSH_PHASE),
+)
+"""Values of tasks; additional inputs cannot have these names."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,7 @@ class Task:
                 f"robot '{self.robot.name}' has no joint of one degree of freedom, so no actions", code="DG-ENV-013"
             )
         check_count("seconds / (dt decimation)", self.episode, PER_EPISODE >> 1)
+        check_count("number of random numbers in an episode", self.draws, PER_EPISODE)
         for name in self.inputs:
             if name in OWN or not name.isidentifier():
                 raise ArgumentError(
@@ -141,9 +150,33 @@ class Task:
         return np.asarray(self.robot.effort)[self.places[1]]
 
     @property
+    def period(self) -> float:
+        """Time between actions, s."""
+        return self.dt * self.decimation
+
+    @property
     def episode(self) -> int:
         """Number of actions in an episode."""
-        return max(1, round(self.seconds / (self.dt * self.decimation)))
+        return max(1, round(self.seconds / self.period))
+
+    @property
+    def push_count(self) -> int:
+        """Largest number of pushes in an episode."""
+        pushes = self.random.pushes
+        return 0 if pushes is None else (self.episode - 2) // pushes.actions(self.period) + 2
+
+    @property
+    def past_actions(self) -> int:
+        """Number of earlier actions that can still arrive; 0 if actions have no delay."""
+        delay = self.random.delay
+        return 0 if delay is None else past_actions(delay[1], self.dt, self.decimation)
+
+    @property
+    def draws(self) -> int:
+        """Number of random numbers that the start of an episode needs."""
+        inputs = sum(low.size for low, _ in self.inputs.values())
+        delay, pushes = self.random.delay is not None, self.random.pushes is not None
+        return 2 * len(self.joints) + self.random.size + inputs + delay + (pushes + 2 * self.push_count)
 
     @cached_property
     def random(self) -> Randomization:
@@ -178,15 +211,36 @@ class Task:
 
     @cached_property
     def acting(self) -> Graph:
-        """The graph from an action (joints,) to targets, or to torques (nv,)."""
+        """The graph from an action (joints,) to targets, or to torques (nv,).
+
+        With a delay, it is a graph of a step of the simulation: the action that has arrived then decides.
+        """
         recording, n = Recording("acting", self.robot.name), len(self.joints)
-        action = _clipped(recording.input("action", (n,)))
+        action, outputs = clipped(recording.input("action", (n,))), {}
+        if self.past_actions:
+            past = recording.input(PAST_ACTIONS, (self.past_actions, n))
+            tick, delay = recording.input(TICK, ()), recording.input(DELAY, ())
+            action = arriving(action, past, tick[()], delay[()], self.decimation)
+            outputs = {f"{TICK}_next": array(tick[()] + 1.0).reshape(())}
         torques = zeros(self.robot.nv)
         if self.law is not None:
             target = self.stance[self.places[0]] + action * self._each("swing")
-            return recording.graph({TARGET: target, "feedforward": torques})
+            return recording.graph({TARGET: target, "feedforward": torques, **outputs})
         torques[self.places[1]] = action * self.effort
-        return recording.graph({"tau": torques})
+        return recording.graph({"tau": torques, **outputs})
+
+    @cached_property
+    def pushing(self) -> Graph:
+        """The graph that adds a horizontal velocity (2,), m/s, in the axes of the world, to the base."""
+        robot = self.robot
+        recording, sizes = Recording("pushing", robot.name), typical_sizes(tree_of(robot))
+        units = tuple((part.start, part.stop) for part in robot.quaternions())
+        q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=units)
+        qd = recording.input("qd", (robot.nv,), sizes["qd"]).copy()
+        push = recording.input(PUSH, (2,))
+        (rotation, _), *_ = poses(tree_of(robot).unreduced, q)
+        qd[:3] = qd[:3] + np.asarray(rotation)[:2].T @ push
+        return recording.graph({PUSHED: qd})
 
     @cached_property
     def seeing(self) -> Graph:
@@ -199,7 +253,7 @@ class Task:
         values = {"q": recording.input("q_next", (robot.nq,), sizes["q"], unit_vectors=units)}
         values |= {"qd": recording.input("qd_next", (robot.nv,), sizes["qd"])}
         values |= {"tau": recording.input("tau", (robot.nv,), sizes["tau"])}
-        values |= {"action": _clipped(recording.input("action", (n,)))}
+        values |= {"action": clipped(recording.input("action", (n,)))}
         values |= {"last_action": recording.input("last_action", (n,))}
         loads = zeros(0)
         if self.contact is not None:
@@ -227,22 +281,26 @@ class Task:
     @cached_property
     def loop(self) -> Loop:
         """The loop with one iteration that applies an action."""
-        own = self.motion.loop
-        steps = own.steps if self.law is None else (feedback_graph(self.random.robot, self.law), *own.steps)
+        own, acting = self.motion.loop, [self.acting]
+        steps = [] if self.law is None else [feedback_graph(self.random.robot, self.law)]
+        carry = dict(own.carry)
         last = ["q_next", "qd_next", *(("swept", "failed_next") if self.contact else ())]
-        if self.law is not None:
-            last.append("tau")
-        physics = Loop("physics", self.robot.name, steps, own.carry, Count(self.decimation), last=tuple(last))
+        if self.past_actions:
+            steps, acting = [*acting, *steps], []
+            carry[f"{TICK}_next"] = TICK
+        torques = ["tau"] if steps else []
+        physics = Loop(
+            "physics",
+            self.robot.name,
+            (*steps, *own.steps),
+            carry,
+            Count(self.decimation),
+            last=(*last, *torques),
+        )
+        if self.random.pushes is not None:
+            acting, physics = [self.pushing, *acting], physics.renamed({"qd": PUSHED})
         results = ("observation", "reward", "terms", "ends")
-        last = [name for name in last if name != "tau"]
-        steps = (self.acting, physics, self.seeing)
-        return Loop("action", self.robot.name, steps, {}, Count(1), last=(*last, *results))
-
-
-def _clipped(action: Array) -> Array:
-    """Return an action with entries limited to -1 to 1."""
-    low = [select(a + 1.0, a, -1.0) for a in action]
-    return array([select(a - 1.0, 1.0, a) for a in low])
+        return Loop("action", self.robot.name, (*acting, physics, self.seeing), {}, Count(1), last=(*last, *results))
 
 
 def _check_terms(what: str, terms: Mapping[str, Function]) -> None:
