@@ -79,7 +79,7 @@ def error(algorithm: str, links: int, dtype: str, states: int, seed: int) -> flo
     state = [random.uniform(-width, width, (states, links)) for width in (np.pi, 1.0, 1.0)]
     exact = forward_dynamics(robot, "aba")(*state)
     try:
-        rough = forward_dynamics(robot, algorithm, dtype)(*state)
+        rough = forward_dynamics(robot, algorithm, dtype, checked=False)(*state)
     except ValueError:  # a mass matrix that is not positive definite in float32
         return math.inf
     return float((np.linalg.norm(rough - exact, axis=1) / np.linalg.norm(exact, axis=1)).max())

@@ -15,10 +15,13 @@ from typing import Any
 import dynagate
 import numpy as np
 import numpy.typing as npt
-from dynagate import Robot
+from dynagate import Region, Robot
+from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.serial_chains.cfa import check_bodies, constants
 from dynagate.dynamics.serial_chains.scans import check_serial
 from dynagate.dynamics.tree import Tree
+from dynagate.graph.reference_gradient import relative_errors
+from dynagate.graph.single_precision import MAX_ERROR, SEED, STATES
 from dynagate.native.compile import C, library
 from dynagate.native.headers import with_headers
 from dynagate.native.source import CSource
@@ -38,11 +41,16 @@ Array = npt.NDArray[Any]
 Dynamics = Callable[[Array, Array, Array], Array]
 
 
-def forward_dynamics(robot: Robot, algorithm: str, dtype: npt.DTypeLike = np.float64) -> Dynamics:
-    """q̈ (batch, links) of q, q̇ and τ (batch, links) of this dtype: "aba", articulated bodies as dynagate's loop over
-    links; or one of PAPER."""
+def forward_dynamics(
+    robot: Robot, algorithm: str, dtype: npt.DTypeLike = np.float64, *, checked: bool = True
+) -> Dynamics:
+    """Return a function of q, q̇ and τ (batch, links) that computes q̈ (batch, links).
+
+    The algorithm is "aba", articulated bodies as dynagate's loop over links, or one of PAPER. `checked` is as of
+    `ForwardDynamics`.
+    """
     if algorithm != "aba":
-        return ForwardDynamics(robot, algorithm, dtype)
+        return ForwardDynamics(robot, algorithm, dtype, checked=checked)
     accelerator = dynagate.compile(robot, "forward_dynamics", device="cpu", form="scan", dtype=dtype)
     return lambda q, qd, tau: accelerator(q=q, qd=qd, tau=tau).qdd
 
@@ -95,10 +103,17 @@ class ForwardDynamics:
     of M⁻¹; "cfa", constraint forces by odd-even elimination, which corrects itself once, at twice the time, where
     joints slide or have rotors. dense: JSIIA's solver, "ldl" in the same loops or "lapack"; None takes LAPACK from
     LAPACK_LINKS links on. Raises RobotError: the robot branches, has joints of several degrees of freedom, or massless
-    links for the constraint force algorithm."""
+    links for the constraint force algorithm. checked: compare float32 with articulated bodies at drawn states, and
+    raise ArgumentError if it is wrong for this chain."""
 
     def __init__(
-        self, robot: Robot, algorithm: str, dtype: npt.DTypeLike = np.float64, dense: str | None = None
+        self,
+        robot: Robot,
+        algorithm: str,
+        dtype: npt.DTypeLike = np.float64,
+        dense: str | None = None,
+        *,
+        checked: bool = True,
     ) -> None:
         self.algorithm, self.dtype, self.links = algorithm, np.dtype(dtype), len(robot.links)
         own = dense or ("lapack" if self.links >= LAPACK_LINKS else "ldl")
@@ -115,6 +130,8 @@ class ForwardDynamics:
         work = getattr(loaded, f"{entry}_work_{suffix}")
         work.restype = ctypes.c_long
         self._work = _aligned(work(ctypes.c_long(self.links)) * getattr(loaded, f"lanes_{suffix}")(), self.dtype)
+        if checked and self.dtype == np.float32:
+            check_chain(robot, algorithm, self)
 
     def __call__(self, q: Array, qd: Array, tau: Array) -> Array:
         """q̈ (batch, links) in rad/s², m/s² where a joint slides, from q, q̇ and τ (batch, links). Raises ValueError: a
@@ -149,6 +166,22 @@ class ForwardDynamics:
             _, torque[:], info = posv(matrix.T, torque, lower=False, overwrite_a=True)
             if info:
                 raise ValueError(f"jsiia: the mass matrix is not positive definite in {self.dtype} (pivot {info})")
+
+
+def check_chain(robot: Robot, algorithm: str, dynamics: Dynamics) -> None:
+    """Raise ArgumentError if accelerations in float32 are wrong at a drawn state of this chain."""
+    states = Region.of(robot).sample("forward_dynamics", STATES, SEED)
+    with dynagate.compile(robot, "forward_dynamics", device="numpy", form="scan") as reference:
+        expected = reference(**states).qdd
+    with np.errstate(all="ignore"):
+        found = dynamics(*(states[name].astype(np.float32) for name in ("q", "qd", "tau")))
+        error = float(relative_errors(found, expected).max())
+    if not error <= MAX_ERROR:
+        raise ArgumentError(
+            f"{algorithm} in float32 errs by {100.0 * error:.2g} % for robot '{robot.name}' of {len(robot.links)} "
+            f"links; at most {100.0 * MAX_ERROR:g} % is accepted, at {STATES} drawn states. Expected float64, aba, "
+            "a shorter chain, or checked=False for timings"
+        )
 
 
 def _aligned(count: int, dtype: np.dtype[Any]) -> Array:

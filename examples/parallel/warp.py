@@ -18,7 +18,7 @@ from dynagate.native.cuda import SHARED, SHARED_BYTES, host_arguments, with_host
 from dynagate.native.gpu import GpuProgram, GpuText
 from dynagate.native.headers import in_one_text
 from dynagate.native.source import CSource
-from parallel.loops import Numbers
+from parallel.loops import Numbers, check_chain
 from parallel.steps import block_size, warp_header
 
 ALGORITHMS = ("jsiia", "cfa")
@@ -39,7 +39,8 @@ class Port:
 class WarpDynamics:
     """q̈ of a serial chain of revolute and prismatic joints for a batch, on a GPU.
 
-    algorithm: of ALGORITHMS. device, folder, toolchain: as of `GpuProgram`. Raises ArgumentError: another algorithm, or
+    algorithm: of ALGORITHMS. device, folder, toolchain: as of `GpuProgram`. checked: as of `loops.ForwardDynamics`.
+    Raises ArgumentError: another algorithm, or
     more links than a block's shared memory holds; RobotError as `loops.ForwardDynamics`; CompileError; GpuError.
     """
 
@@ -52,6 +53,7 @@ class WarpDynamics:
         device: int = 0,
         folder: Path | None = None,
         toolchain: Compiler = CUDA,
+        checked: bool = True,
     ) -> None:
         if algorithm not in ALGORITHMS:
             raise ArgumentError(f"algorithm '{algorithm}'; expected {' or '.join(ALGORITHMS)}")
@@ -74,6 +76,12 @@ class WarpDynamics:
             writes_all=True,
         )
         self.program = GpuProgram(text, own, "rows", device=device, folder=folder, toolchain=toolchain)
+        if checked and own == np.float32:
+            try:
+                check_chain(robot, algorithm, self)
+            except ArgumentError:
+                self.close()
+                raise
 
     def __call__(self, q: Array, qd: Array, tau: Array) -> Array:
         """q̈ (batch, links) in rad/s², m/s² where a joint slides, of q, q̇ and τ (batch, links). Raises as

@@ -14,15 +14,24 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+import dynagate
 import numpy as np
 import pinocchio
 import pytest
-from dynagate import FUNCTIONS, Robot, RobotError, evaluate, robots, trace
+from click.testing import CliRunner
+from dynagate import FUNCTIONS, Region, Robot, RobotError, evaluate, robots, trace
+from dynagate.base.errors import ArgumentError
+from dynagate.cli import main
 from dynagate.dynamics.serial_chains.block_tridiagonal import odd_even_elimination
 from dynagate.dynamics.serial_chains.linear_recursion import linear_recursion
 from dynagate.dynamics.spatial import array
+from dynagate.forces.options import AlgorithmOptions
+from dynagate.graph.graph import Graph, GraphWarning
 from dynagate.graph.reference_gradient import relative_errors
+from dynagate.graph.single_precision import check_single_precision
 from dynagate.native.compile import CUDA, library
+from dynagate.operators.compute import CompiledCompute
+from dynagate.operators.creation import operator as operator_of
 from dynagate.robot.random_chain import random_chain
 from parallel.loops import ALGORITHMS, ForwardDynamics, Numbers, forward_dynamics
 from parallel.warp import ALGORITHMS as ON_A_WARP
@@ -33,7 +42,7 @@ from tests.played_card import ON_HOST, live, needs_nvcc
 from tests.samples import inputs_of, states
 
 SCAN_FORMS = ("jsiia", "abia")
-FORCE_FORMS = ("cfa",)
+FORCE_FORMS = ("cfa", "cfa_refined")
 ANY_NUMBER = (1, 2, 3, 5, 6, 9, 13, 17)
 LENGTHS = (*ANY_NUMBER, 33, 50, 100, 200)
 
@@ -89,7 +98,7 @@ def test_scan_forms_agree_with_pinocchio(count: int, prismatic: float, armature:
             graph = trace(robot, name, form=form, external_forces=pushed)
             got = evaluate(graph, inputs_of(name, state, external_forces=pushed))[output]
             # constraint forces are a thousand times what accelerates the joints here, and cancel
-            bound = 1e-9 if form in FORCE_FORMS else 1e-12
+            bound = 1e-9 if form == "cfa" else 1e-12
             assert relative_errors(got, expected[output]).max() <= bound, form
 
 
@@ -140,9 +149,57 @@ def test_long_chains_agree_with_pinocchio(algorithm: str) -> None:
         expected = by_pinocchio(robot, *state)
         got = forward_dynamics(robot, algorithm)(*state)
         assert relative_errors(got, expected).max() <= bound(count), count
-        single = forward_dynamics(robot, algorithm, np.float32)(*(x.astype(np.float32) for x in state))
+        single = forward_dynamics(robot, algorithm, np.float32, checked=False)(*(x.astype(np.float32) for x in state))
         assert single.dtype == np.float32
         assert relative_errors(single, expected).max() <= FLOAT32[algorithm], count
+
+
+SLIDING = random_chain(10, 5, prismatic=0.4, armature=0.2)
+"""A chain that constraint forces compute inaccurately in float32."""
+WRONG = r"form 'cfa' in float32 errs by 7\.5 % for robot 'chain_10', whose chain has 10 links; at most 1 % is accepted"
+
+
+def test_forms_that_are_wrong_in_float32_are_refused(tmp_path: Path) -> None:
+    """The message has the length that holds, and one correction makes this chain accurate."""
+    with pytest.raises(ArgumentError, match=WRONG) as found:
+        dynagate.compile(SLIDING, "forward_dynamics", form="cfa", dtype="float32")
+    longest = re.search(r"as long as its first (\d+) links", str(found.value))
+    assert longest is not None
+    for links, right in ((int(longest[1]), True), (int(longest[1]) + 1, False)):
+        part = replace(SLIDING, links=SLIDING.links[:links])
+        graph = trace(part, "forward_dynamics", form="cfa")
+        states = Region.of(part).states(graph, 32, 1)
+        single = evaluate(graph, {name: values.astype(np.float32) for name, values in states.items()})["qdd"]
+        exact = by_pinocchio(part, *(states[name] for name in ("q", "qd", "tau")))
+        assert bool(relative_errors(single, exact).max() <= 1e-2) is right
+    check_single_precision(SLIDING, graph_of("cfa_refined"), AlgorithmOptions(form="cfa_refined"))
+    check_single_precision(SLIDING, graph_of("aba"), AlgorithmOptions(form="aba"))
+    with pytest.raises(ArgumentError, match="cfa in float32 errs by .* for robot 'chain_50'"):
+        ForwardDynamics(random_chain(50, 5, prismatic=0.4, armature=0.2), "cfa", np.float32)
+
+
+def graph_of(form: str) -> Graph:
+    return trace(SLIDING, "forward_dynamics", form=form)
+
+
+def test_text_in_float32_is_refused_and_text_in_both_types_warns(tmp_path: Path) -> None:
+    chain = tmp_path / "chain.urdf"
+    chain.write_text(SLIDING.to_urdf())
+    command = ["emit", str(chain), "--function", "forward_dynamics", "--form", "cfa"]
+    for more in (["--cuda"], ["--single", "float32"]):
+        done = CliRunner().invoke(main, [*command, *more, "--folder", str(tmp_path / "out")])
+        assert done.exit_code == 1
+        assert "form 'cfa' in float32 errs by" in done.output
+        assert not (tmp_path / "out").exists()
+    with pytest.warns(GraphWarning, match=WRONG):
+        check_single_precision(SLIDING, graph_of("cfa"), AlgorithmOptions(form="cfa"), warns=True)
+
+
+def test_operators_check_float32_when_they_compile_it() -> None:
+    compute = operator_of(SLIDING, "forward_dynamics", algorithm=AlgorithmOptions(form="cfa")).compute
+    assert isinstance(compute, CompiledCompute)
+    with pytest.raises(ArgumentError, match=WRONG):
+        compute.kernel(np.float32)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

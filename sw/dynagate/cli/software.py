@@ -181,7 +181,7 @@ def emit(
         if region is not None:
             _write(target, _integers(graph, region, progress, **formats))
         else:
-            _write(target, _floats(graph, robot, options, progress))
+            _write(target, _floats(graph, robot, options, algorithm, progress))
 
 
 def _target(folder: Path | None, options: EmitOptions) -> Path:
@@ -247,9 +247,12 @@ def _write_fmu(robot: Robot, algorithm: AlgorithmOptions, file: Path) -> None:
     click.echo(file)
 
 
-def _floats(graph: Graph, robot: Robot, options: EmitOptions, progress: TerminalProgress) -> Mapping[str, str]:
+def _floats(
+    graph: Graph, robot: Robot, options: EmitOptions, algorithm: AlgorithmOptions, progress: TerminalProgress
+) -> Mapping[str, str]:
     """Return the files of a function in floating point, by name."""
     from dynagate.graph.packing import packed
+    from dynagate.graph.single_precision import check_single_precision
     from dynagate.native.cuda import emit_cuda
     from dynagate.native.emit import emit as emitted
     from dynagate.native.package import graph_package
@@ -257,6 +260,9 @@ def _floats(graph: Graph, robot: Robot, options: EmitOptions, progress: Terminal
     from dynagate.native.single import emit_single
     from dynagate.native.source import kernel_name
 
+    if options.single != "float64":
+        only_single = options.cuda or options.single is not None
+        check_single_precision(robot, graph, algorithm, warns=not only_single)
     progress(f"writing {'CUDA' if options.cuda else 'C'}")
     if options.cmake is not None:
         return package_files(graph_package(graph, robot, Region.of(robot, velocity=TESTED_SPEED)))

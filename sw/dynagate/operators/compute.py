@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,8 +39,11 @@ class CompiledCompute(Compute):
     memory.
     """
 
-    def __init__(self, graph: Graph, platforms: tuple[str, ...]) -> None:
-        self.graph, self.platforms = graph, platforms
+    def __init__(
+        self, graph: Graph, platforms: tuple[str, ...], check_single: Callable[[Graph], None] | None = None
+    ) -> None:
+        """Compile nothing yet. `check_single` raises an error if the graph is wrong in float32."""
+        self.graph, self.platforms, self._check_single = graph, platforms, check_single
         self._kernels: dict[np.dtype[Any], Kernel] = {}
         self._gpu: dict[tuple[np.dtype[Any], int], GpuKernel] = {}
 
@@ -48,6 +51,7 @@ class CompiledCompute(Compute):
         """Return the C kernel, compiled on first use. Raise CompileError if that fails."""
         dtype = np.dtype(dtype)
         if dtype not in self._kernels:
+            self._check(dtype)
             self._kernels[dtype] = Kernel(self.graph, dtype)
         return self._kernels[dtype]
 
@@ -64,8 +68,13 @@ class CompiledCompute(Compute):
         """
         key = np.dtype(dtype), card
         if key not in self._gpu:
+            self._check(key[0])
             self._gpu[key] = GpuKernel(self.graph, key[0], device=card)
         return self._gpu[key]
+
+    def _check(self, dtype: np.dtype[Any]) -> None:
+        if dtype == np.float32 and self._check_single is not None:
+            self._check_single(self.graph)
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """Compute a batch. Results that are not finite are returned, since frameworks have their own checks

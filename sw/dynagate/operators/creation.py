@@ -14,6 +14,7 @@ from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.forces.options import DEFAULTS, AlgorithmOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
+from dynagate.graph.single_precision import check_single_precision
 from dynagate.host import Function
 from dynagate.host.devices.fixed import graph_device
 from dynagate.operators.compute import CPU, CUDA, AcceleratorCompute, CompiledCompute, Compute, OpenedProduct, Reference
@@ -82,10 +83,16 @@ def operator(
             code="DG-ARG-049",
         )
     graph = trace(loaded, function, algorithm)
+
+    def check_single(graph: Graph) -> None:
+        check_single_precision(loaded, graph, algorithm)
+
     if isinstance(backend, str) and backend in COMPILED:
-        make: Make = lambda graph: CompiledCompute(graph, COMPILED[backend])  # noqa: E731
+        make: Make = lambda graph: CompiledCompute(graph, COMPILED[backend], check_single)  # noqa: E731
     else:
-        make = Reference if backend == NUMPY else lambda graph: CompiledCompute(graph, COMPILED["compiled"])
+        make = (
+            Reference if backend == NUMPY else lambda graph: CompiledCompute(graph, COMPILED["compiled"], check_single)
+        )
     if backend == FIXED or isinstance(backend, Function):
         compute: Compute = AcceleratorCompute(graph, _accelerator(loaded, graph, backend, "backend", policy, region))
     else:

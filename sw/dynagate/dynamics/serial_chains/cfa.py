@@ -22,7 +22,7 @@ import numpy as np
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.serial_chains.block_tridiagonal import odd_even_elimination
-from dynagate.dynamics.serial_chains.scans import check_serial, net_torque
+from dynagate.dynamics.serial_chains.scans import check_serial, inverse_dynamics, net_torque
 from dynagate.dynamics.spatial import Array, Scalar, array, cos, sin, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import RobotError
@@ -154,20 +154,70 @@ def forward_dynamics(
     Reference:
         Yang, Wu & Pan 2016, algorithm 1.
     """
-    net = net_torque(tree, q, qd, tau, external)
+    chain = _equations(tree, q)
+    return _accelerations(chain, net_torque(tree, q, qd, tau, external))
+
+
+def refined_forward_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    external: Array | None = None,
+) -> list[Scalar]:
+    """Return q̈ (nv,) as `forward_dynamics`, corrected once by the torque that inverse dynamics of q̈ misses.
+
+    The correction uses the same equations, so only their right-hand sides are computed again.
+
+    Args:
+        tree: The robot.
+        q: Configuration (nv,), rad or m.
+        qd: Velocities (nv,), rad/s or m/s.
+        tau: Joint torques (nv,), N m or N.
+        external: Forces on the links (links, 6), [moment; force] at each link's origin in its frame, N m and N.
+    """
+    chain = _equations(tree, q)
+    qdd = _accelerations(chain, net_torque(tree, q, qd, tau, external))
+    needed = inverse_dynamics(tree, q, qd, qdd, external)
+    correction = _accelerations(chain, [t - n for t, n in zip(tau, needed, strict=True)])
+    return [label(a + b, "qdd") for a, b in zip(qdd, correction, strict=True)]
+
+
+class _Equations(NamedTuple):
+    """The equations of a chain at a configuration, whose right-hand sides follow from the net torques."""
+
+    links: ChainMatrices
+    k_diagonal: list[Array]
+    k_upper: list[Array]
+    diagonal: list[Array]
+    """Wᵀ K W, diagonal blocks."""
+    upper: list[Array]
+    """Wᵀ K W, blocks above the diagonal."""
+
+
+def _equations(tree: Tree, q: Sequence[Scalar]) -> _Equations:
     links = constants(tree)
     k_diagonal, k_upper = tridiagonal(tree, links, q)
-    count, basis, along = len(net), links.basis, links.direction
-    diagonal, upper, right, free = [], [], [], []
+    basis, diagonal, upper = links.basis, [], []
     for i in tree.links:
         with scope("cfa", f"link{i}"):
             a = basis[i].T @ k_diagonal[i] @ basis[i]
             if len(a) == 6:
                 a[5, 5] = a[5, 5] + 1.0
             diagonal.append(label(a, "a"))
+            if i + 1 < len(basis):
+                upper.append(label(basis[i].T @ k_upper[i] @ basis[i + 1], "u"))
+    return _Equations(links, k_diagonal, k_upper, diagonal, upper)
+
+
+def _accelerations(chain: _Equations, net: Sequence[Scalar]) -> list[Scalar]:
+    """Return the accelerations (nv,) that net torques (nv,) cause."""
+    (_, _, _, along, basis), k_diagonal, k_upper, diagonal, upper = chain.links, *chain[1:]
+    count, right, free = len(net), [], []
+    for i in range(count):
+        with scope("cfa", f"link{i}"):
             pushed = k_diagonal[i][:, along[i]] * net[i]  # K S τ_δ
             if i + 1 < count:
-                upper.append(label(basis[i].T @ k_upper[i] @ basis[i + 1], "u"))
                 pushed = pushed + k_upper[i][:, along[i + 1]] * net[i + 1]
             if i:
                 pushed = pushed + k_upper[i - 1][along[i - 1]] * net[i - 1]
@@ -175,7 +225,7 @@ def forward_dynamics(
             free.append(pushed[along[i]])
     forces = odd_even_elimination(diagonal, upper, right)
     qdd = []
-    for i in tree.links:
+    for i in range(count):
         with scope("cfa", f"link{i}"):
             total = free[i] + (k_diagonal[i][along[i]] @ basis[i]) @ forces[i]
             if i + 1 < count:

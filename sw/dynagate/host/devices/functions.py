@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics import function as function_row
 from dynagate.dynamics.functions.record import SCAN
 from dynagate.graph import Graph, trace
 from dynagate.graph.loop import Loop
+from dynagate.graph.single_precision import check_single_precision
 from dynagate.host.devices.face import Executor
 from dynagate.host.devices.options import Opener
 from dynagate.host.devices.parts import FunctionsDevice
@@ -55,7 +58,10 @@ def opening_graphs(
         robot, name, algorithm = source
         if of_scan is not None and (loop := loop_over_links(robot, name, algorithm, list(options.changed()))):
             return of_scan(loop, algorithm.external_forces, options, progress)
-        return of_graph(graph_of(source, options, progress), options, progress)
+        graph = graph_of(source, options, progress)
+        if np.dtype(getattr(options, "dtype", "float64") or "float32") == np.float32:  # a GPU's None is float32
+            check_single_precision(robot, graph, algorithm)
+        return of_graph(graph, options, progress)
 
     def opened(source: FunctionSource, options: Any, progress: Progress = quiet) -> Executor:
         row = function_row(source.function)

@@ -1,0 +1,113 @@
+"""Refuse algorithms that are wrong in float32 for a robot.
+
+The algorithms for serial chains lose digits with the length of the chain. Their results in float32 are therefore
+compared with articulated bodies in float64 before they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.arrays import Floats
+from dynagate.base.errors import ArgumentError
+from dynagate.base.warned import warn
+from dynagate.forces.options import AlgorithmOptions
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.graph import Graph, GraphWarning
+from dynagate.graph.reference_gradient import relative_errors
+from dynagate.graph.region import Region
+from dynagate.graph.trace import trace
+from dynagate.robot import Robot
+
+LOSSY_FORMS = {"forward_dynamics": ("jsiia", "abia", "cfa", "cfa_refined")}
+"""Algorithms by function whose error in float32 grows with the length of a chain."""
+REFERENCE = "aba"
+"""Algorithm that the others are compared with."""
+MAX_ERROR = 1e-2
+"""Largest accepted error of a state's accelerations, relative to their length."""
+STATES, SEED = 32, 1
+"""Number of drawn states that are compared, and their seed."""
+
+
+def check_single_precision(robot: Robot, graph: Graph, algorithm: AlgorithmOptions, *, warns: bool = False) -> None:
+    """Refuse a graph that is wrong in float32.
+
+    Args:
+        robot: The robot.
+        graph: Graph of a function.
+        algorithm: Options with which the graph was traced.
+        warns: Warn instead of raising an error, for code that computes in float64 as well.
+
+    Raises:
+        ArgumentError: The accelerations of a drawn state differ by more than MAX_ERROR from those by REFERENCE. The
+            message has the error and the length of chain up to which the algorithm is accurate.
+    """
+    form = algorithm.form
+    if form not in LOSSY_FORMS.get(graph.name, ()) or "qdd" not in [port.name for port in graph.outputs]:
+        return
+    states = Region.of(robot).states(graph, STATES, SEED)
+    expected = evaluate(trace(robot, graph.name, replace(algorithm, form=REFERENCE)), states)["qdd"]
+    error = single_precision_error(graph, states, expected)
+    if error <= MAX_ERROR:
+        return
+    longest = _accurate_length(robot, graph.name, algorithm)
+    accurate = f", or a chain as long as its first {longest} links, which it computes" if longest else ""
+    wrong = ArgumentError(
+        f"form '{form}' in float32 errs by {100.0 * error:.2g} % for robot '{robot.name}', whose chain has "
+        f"{len(robot.links)} links; at most {100.0 * MAX_ERROR:g} % is accepted, at {STATES} drawn states. Expected "
+        f"float64, form '{REFERENCE}'{accurate}",
+        code="DG-GRAPH-025",
+    )
+    if not warns:
+        raise wrong
+    warn(wrong.text, GraphWarning, code=wrong.code)
+
+
+def single_precision_error(graph: Graph, states: dict[str, Floats], expected: npt.ArrayLike) -> float:
+    """Return the largest relative error of q̈ in float32 over states; infinity if a result is not finite.
+
+    Args:
+        graph: Graph of forward dynamics.
+        states: Inputs of the graph, (count, *shape).
+        expected: q̈ (count, nv), rad/s² or m/s².
+    """
+    with np.errstate(all="ignore"):
+        rough = evaluate(graph, {name: value.astype(np.float32) for name, value in states.items()})["qdd"]
+        error = float(relative_errors(rough, expected).max())
+    return error if np.isfinite(error) else float("inf")
+
+
+def _accurate_length(robot: Robot, function: str, algorithm: AlgorithmOptions) -> int:
+    """Return how many links of the chain, from the base, an algorithm computes accurately in float32."""
+    plain = Robot(robot.name, robot.links, gravity=robot.gravity)
+    options = replace(AlgorithmOptions(), form=algorithm.form)
+
+    def accurate(links: int) -> bool:
+        part = replace(plain, links=plain.links[:links])
+        graph = trace(part, function, options)
+        states = Region.of(part).states(graph, STATES, SEED)
+        expected = evaluate(trace(part, function, form=REFERENCE), states)["qdd"]
+        return single_precision_error(graph, states, expected) <= MAX_ERROR
+
+    longest, shortest_wrong = 0, len(robot.links)
+    for links in _doubled(len(robot.links)):
+        if not accurate(links):
+            shortest_wrong = links
+            break
+        longest = links
+    while shortest_wrong - longest > 1:
+        middle = (longest + shortest_wrong) // 2
+        longest, shortest_wrong = (middle, shortest_wrong) if accurate(middle) else (longest, middle)
+    return longest
+
+
+def _doubled(end: int) -> Iterator[int]:
+    """Yield 1, 2, 4 and so on below an end: short chains cost less to trace."""
+    links = 1
+    while links < end:
+        yield links
+        links *= 2
