@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import dynagate
 import numpy as np
 from dynagate import Axi, evaluate, robots, trace
-from dynagate.bench.driver import BATCH, driver_ns, fastest_ns
+from dynagate.bench.driver import BATCH, drivers_ns, fastest_ns
 from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
 
 
@@ -30,7 +30,7 @@ def host_side(folder: Path) -> None:
     """What the host adds to a call of a board: conversion, checks and Python, without the link's own time."""
     for function in ("inverse_dynamics", "forward_dynamics_gradient"):
         built = dynagate.build(robots.load("iiwa14"), function, ii=8, axi=Axi(512, "batch"), folder=folder)
-        one, some, many = (driver_ns(built.design, built.region, batch) for batch in (1, BATCH, 4096))
+        one, some, many = drivers_ns(built.design, built.region, (1, BATCH, 4096))
         words = len(built.design.output.fields)
         source, target = np.zeros((4096, words), np.uint32), np.ones((4096, words), np.uint32)
         copy = fastest_ns(lambda source=source, target=target: np.copyto(target, source)) / 4096  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import Region, Robot, evaluate, robots, trace
+from dynagate import Axi, Region, Robot, evaluate, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.bench import (
     boards,
@@ -34,6 +36,7 @@ from dynagate.bench import (
     sampling,
     solvers,
 )
+from dynagate.bench.driver import drivers_ns
 from dynagate.bench.options import BenchOptions
 from dynagate.cli import main
 from dynagate.design.words import sample_bytes
@@ -484,6 +487,18 @@ def test_cores_are_modeled_by_the_cycles_of_programs(monkeypatch: pytest.MonkeyP
     assert re.search(
         r"^no core of pynq-z2: .* takes \d+ words, \d+ more than the core's 32; expected a core", text, re.M
     )
+
+
+def test_times_of_the_driver_are_not_negative_on_a_clock_with_noise(tmp_path: Path) -> None:
+    """Differences of times that other processes disturb were printed as negative times."""
+    built = dynagate.build(
+        robots.load("two_joint_arm"), "inverse_dynamics", ii=8, axi=Axi(64, "batch"), folder=tmp_path
+    )
+    noise = np.random.default_rng(1)
+    now = itertools.accumulate(int(noise.integers(0, 10**6)) for _ in itertools.count())
+    times = drivers_ns(built.design, built.region, (1, 8), rounds=2, clock=lambda: next(now))
+    assert min(times) >= 0.0
+    assert any(time == 0.0 for time in times)
 
 
 def test_the_driver_of_a_robot_that_floats_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

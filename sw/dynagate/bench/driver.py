@@ -4,8 +4,10 @@ latency.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from dynagate.design.design import DesignRecord
 from dynagate.graph.region import Region
 from dynagate.host import Function
 from dynagate.host.devices import StreamDevice
-from dynagate.host.drivers import ShellSession
+from dynagate.host.drivers import ShellDriver, ShellSession
 from dynagate.host.links import DeviceLink
 from dynagate.host.words import tag_words
 from dynagate.hw.rtl.regmap import REGISTERS
@@ -64,7 +66,7 @@ class NullLink(DeviceLink):
 
 @dataclass(frozen=True)
 class DriverCost:
-    """Processor time of the driver in ns."""
+    """Processor time of the driver in ns; 0 if it is too short to be measured."""
 
     call_ns: float
     """Time of each call."""
@@ -74,22 +76,46 @@ class DriverCost:
     @classmethod
     def measured(cls, design: DesignRecord[DatapathBody], region: Region, *, rounds: int = ROUNDS) -> DriverCost:
         """Measure a design with an AXI shell. Inputs are drawn from `region`."""
-        one, batch = (driver_ns(design, region, count, rounds=rounds) for count in (1, BATCH))
-        return cls(one, (batch - one) / (BATCH - 1))
+        one, batch = drivers_ns(design, region, (1, BATCH), rounds=rounds)
+        return cls(one, max(batch - one, 0.0) / (BATCH - 1))
 
 
-def driver_ns(design: DesignRecord[DatapathBody], region: Region, batch: int, *, rounds: int = ROUNDS) -> float:
-    """Return the ns of a bound call with a batch, minus those of the device itself."""
+def drivers_ns(
+    design: DesignRecord[DatapathBody],
+    region: Region,
+    batches: Sequence[int],
+    *,
+    rounds: int = ROUNDS,
+    clock: Callable[[], int] = time.thread_time_ns,
+) -> list[float]:
+    """Return the ns of a bound call for each batch size, minus those of the device itself.
+
+    All calls are timed in each round, in processor time of the calling thread. Otherwise a difference of two times
+    would include what other processes did between them, and could be negative.
+
+    Args:
+        design: A design with an AXI shell.
+        region: Region from which inputs are drawn.
+        batches: Numbers of samples.
+        rounds: Rounds of CALLS calls, of which the fastest counts.
+        clock: Clock in nanoseconds.
+    """
     driver = ShellSession(design, NullLink(design)).driver()
-    samples, results = (np.zeros((batch, *shape), np.uint32) for shape in (driver.sample, driver.result))
-
-    def transfer() -> None:
-        driver.link.write(samples)
-        driver.link.read(results)
-
+    jobs: dict[str, Callable[[], object]] = {}
     with Function(StreamDevice(driver)) as accelerator:
-        run = accelerator.bind(**_inputs(design, region, batch))
-        return fastest_ns(run, rounds) - fastest_ns(transfer, rounds)
+        for batch in batches:
+            jobs[f"call {batch}"] = _repeated(accelerator.bind(**_inputs(design, region, batch)))
+            words = (np.zeros((batch, *shape), np.uint32) for shape in (driver.sample, driver.result))
+            jobs[f"transfer {batch}"] = _repeated(partial(_transfer, driver, *words))
+        taken = paired(jobs, rounds, clock=clock)
+    fastest = {name: min(times) / CALLS for name, times in taken.items()}
+    return [max(fastest[f"call {batch}"] - fastest[f"transfer {batch}"], 0.0) for batch in batches]
+
+
+def _transfer(driver: ShellDriver, samples: Words, results: Words) -> None:
+    """Move a batch to and from the device without conversion."""
+    driver.link.write(samples)
+    driver.link.read(results)
 
 
 def _inputs(design: DesignRecord[DatapathBody], region: Region, batch: int) -> dict[str, Any]:
@@ -101,11 +127,16 @@ def _inputs(design: DesignRecord[DatapathBody], region: Region, batch: int) -> d
     return inputs
 
 
-def fastest_ns(job: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Return the ns of a job in the fastest of several rounds."""
+def _repeated(job: Callable[[], object]) -> Callable[[], None]:
+    """Return a function that does a job CALLS times."""
 
     def repeated() -> None:
         for _ in range(CALLS):
             job()
 
-    return min(paired({"job": repeated}, rounds)["job"]) / CALLS
+    return repeated
+
+
+def fastest_ns(job: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Return the ns of a job in the fastest of several rounds."""
+    return min(paired({"job": _repeated(job)}, rounds, clock=time.thread_time_ns)["job"]) / CALLS
