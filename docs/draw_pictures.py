@@ -126,6 +126,10 @@ PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
         EXAMPLE + "14_constraints.py",
         lambda space: motion("two_joint_arm", space["plans"]["constrained"].q[::3], 0.06),
     ),
+    "15_actuators.svg": (
+        EXAMPLE + "15_actuators.py",
+        lambda space: motion("two_joint_arm", space["motion"].q[:301:12], 0.012),
+    ),
     "13_identification.svg": (
         EXAMPLE + "13_identification.py",
         lambda space: motion("iiwa14", space["unseen"][0][:100:4], 0.4),

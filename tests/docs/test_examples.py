@@ -221,6 +221,14 @@ def test_constraints(run: Any) -> None:
     assert done.space["plan"].converged
 
 
+def test_actuators(run: Any) -> None:
+    done = run("15_actuators.py")
+    ideal, late = (done.numbers(f"{name}: overshoot ")[0] for name in ("ideal", "delay of 10 ms"))
+    assert late > ideal
+    slope, difference = done.numbers("gradient with respect to the deflection ")
+    np.testing.assert_allclose(slope, difference, rtol=1e-3)
+
+
 @pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_examples_are_short_and_explained(path: Path) -> None:
     """At most 40 lines; the first words say what the example shows and what it prints."""

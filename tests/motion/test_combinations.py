@@ -18,7 +18,24 @@ import numpy as np
 import pytest
 from dynagate import Robot, RobotWarning, Rollout, Trajectories, robots
 from dynagate.control import Cost
-from dynagate.forces import CompliantContact, Contact, Damping, Drag, Friction, Limits, Plane, Point, Servo, Stops
+from dynagate.forces import (
+    CompliantContact,
+    Contact,
+    Damping,
+    DCMotor,
+    Delay,
+    Drag,
+    Friction,
+    Lag,
+    LearnedActuator,
+    Limits,
+    MotorCurve,
+    Plane,
+    Point,
+    SeriesElastic,
+    Servo,
+    Stops,
+)
 from dynagate.integrators import JointPD, RigidContact
 
 Arrays = dict[str, np.ndarray]
@@ -65,6 +82,9 @@ GAINS = drawn(gain=(2, 4), q_ref=(2,), qd_ref=(2,))
 JOINT_GAINS = drawn(joint_target=(2,), joint_stiffness=(2,), joint_damping=(2,))
 BIND, VJP = "`bind`", "`vjp`"
 
+NETWORK = LearnedActuator([[[0.5, -0.2], [0.1, 0.4]], [[2.0, -1.0]]], [[0.1, 0.2], [0.3]], activation="tanh")
+LATE = [Delay(1), Lag(0.01), SeriesElastic(30.0, 0.05, 0.1)]
+
 ROWS: dict[str, Row] = {
     "no option": Row(),
     "`Servo` with a target": Row({"forces": [Servo(50.0, 1.0, target=(0.3, -0.2))]}),
@@ -76,6 +96,10 @@ ROWS: dict[str, Row] = {
     "`Drag`": Row({"forces": [Drag((1e3, 2e3))]}),
     "`CompliantContact`": Row({"forces": [CompliantContact([TIP], [FLOOR], stiffness=300.0, speed=0.3)]}),
     "`Contact`": Row({"forces": [Contact([TIP], [FLOOR], friction=1e3)]}),
+    "`MotorCurve`, `DCMotor`": Row({"forces": [MotorCurve(0.6, 3.0), DCMotor(0.1, 1.0, 4.0, ratio=2.0)]}),
+    "`LearnedActuator`": Row({"forces": [NETWORK]}, drawn(target=(2,))),
+    "`Delay`, `Lag`, `SeriesElastic`": Row({"forces": LATE}),
+    "actuators with `JointPD()`": Row({"forces": LATE, "feedback": JointPD((0.5, 0.2))}, JOINT_GAINS),
     "`feedback=True`": Row({"feedback": True}, GAINS),
     "`feedback=` with bounds": Row({"feedback": (0.5, 0.2)}, GAINS),
     "`feedback=JointPD()`": Row({"feedback": JointPD((0.5, 0.2))}, JOINT_GAINS),
@@ -150,11 +174,12 @@ def by_steps(row: Row, torques: np.ndarray, method: dict[str, Any]) -> list[tupl
     """Return the states of a loop of rollouts of one step."""
     options = {key: value for key, value in row.options.items() if key not in OF_CALLS}
     one = Rollout(row.robot, 1, DT, device="numpy", **method, **options)
-    states = [(START, SPEED)]
+    states, actuators = [(START, SPEED)], Arrays()
     for k in range(STEPS):
         inputs = {key: value[:, k : k + 1] for key, value in row.inputs.items()}
         tau, inputs = closed(row, *states[-1], torques[:, k], inputs)
-        step = one(*states[-1], tau[:, None], **inputs, **row.parameters)
+        step = one(*states[-1], tau[:, None], **inputs, **row.parameters, **actuators)
+        actuators = {name: values[:, -1] for name, values in step.actuators.items()}
         states.append((step.q[:, -1], step.qd[:, -1]))
     return states
 
@@ -315,12 +340,16 @@ OPERATORS = {
     "`dt=None`": "dt=None for an operator; expected a constant time step in seconds",
     "`linearize`": "linearize= of an operator, which returns no a and b; expected the framework's own derivatives",
 }
+PLACE = "has no place here; expected dynagate.Rollout(robot, forces=[...])"
 KEYWORD = "got an unexpected keyword argument"
 SOLVERS = {
     "`feedback=True`": KEYWORD,
     "`feedback=` with bounds": KEYWORD,
     "`feedback=JointPD()`": KEYWORD,
+    "actuators with `JointPD()`": KEYWORD,
+    **dict.fromkeys(("`MotorCurve`, `DCMotor`", "`LearnedActuator`", "`Delay`, `Lag`, `SeriesElastic`"), PLACE),
     "variable parameters": "a solver cannot take the variable parameters",
+    "actuators with `JointPD()`": KEYWORD,
     "`every`": KEYWORD,
     "`dt=None`": "expected the seconds of a knot",
     "`linearize`": KEYWORD,

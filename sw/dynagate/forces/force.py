@@ -38,6 +38,8 @@ class Force(ABC):
     """Whether a motion may have only one force of this class."""
     after_steps: ClassVar[bool] = False
     """Whether the force acts by `after_step` instead of a torque."""
+    before_steps: ClassVar[bool] = False
+    """Whether the force is an `Actuator`, which acts on the commanded torque before a step."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -163,6 +165,11 @@ class Forces:
     def __init__(self, robot: Robot, forces: Sequence[Force]) -> None:
         for force in forces:
             force.check(robot)
+            if force.before_steps:
+                raise ForceError(
+                    f"the actuator {force.name} has no place here; expected dynagate.Rollout(robot, forces=[...])",
+                    code="DG-FORCE-029",
+                )
         self.robot = robot
         self.forces = tuple(force for force in forces if not force.after_steps)
         self.inputs = tuple(dict.fromkeys(name for force in forces for name in force.inputs))
@@ -193,21 +200,31 @@ class Forces:
 
 def _torque_of(force: Force, now: ForceContext) -> Array:
     """Return the torque of a force. Raise ForceError if it is not nv numbers, or a number is known and not finite."""
-    torque = force.torque(now)
-    values = np.asarray(torque, dtype=object)
-    if isinstance(torque, np.ma.MaskedArray) or values.shape != (now.robot.nv,):
-        has = "is masked" if isinstance(torque, np.ma.MaskedArray) else f"has shape {values.shape}"
-        raise ForceError(
-            f"the torque of force {force.name} {has}; expected ({now.robot.nv},), one for each velocity",
-            code="DG-FORCE-003",
-        )
+    return check_entries(
+        f"the torque of force {force.name}", force.torque(now), now.robot.nv, ", one for each velocity"
+    )
+
+
+def check_entries(what: str, result: object, count: int, meaning: str = "") -> Array:
+    """Return a result of a force as an array of scalars.
+
+    Args:
+        what: The result in the words of an error.
+        result: The result.
+        count: Count of its entries.
+        meaning: Text after the expected shape.
+
+    Raises:
+        ForceError: It has another shape, or an entry is no number, or is known and not finite.
+    """
+    values = np.asarray(result, dtype=object)
+    if isinstance(result, np.ma.MaskedArray) or values.shape != (count,):
+        has = "is masked" if isinstance(result, np.ma.MaskedArray) else f"has shape {values.shape}"
+        raise ForceError(f"{what} {has}; expected ({count},){meaning}", code="DG-FORCE-003")
     for k, value in enumerate(values):
         is_kind = is_number(value) or (hasattr(value, "__mul__") and not isinstance(value, FOREIGN))
         if not is_kind or (is_number(value) and not FINITE.holds(value)):
-            raise ForceError(
-                f"the torque of force {force.name} is {shown(value)} at {k}; expected a finite number",
-                code="DG-FORCE-004",
-            )
+            raise ForceError(f"{what} is {shown(value)} at {k}; expected a finite number", code="DG-FORCE-004")
     return values
 
 

@@ -11,17 +11,25 @@ from dynagate.dynamics.friction import friction_of, warn_of_no_friction
 from dynagate.forces.compliant_contact import CompliantContact
 from dynagate.forces.contact import Contact, Plane, Point
 from dynagate.forces.damping import Damping
+from dynagate.forces.delay import Delay, Lag
 from dynagate.forces.drag import Drag
 from dynagate.forces.force import Force, check_forces
 from dynagate.forces.friction import Friction
+from dynagate.forces.learned_actuator import LearnedActuator
 from dynagate.forces.limits import Limits
+from dynagate.forces.motor import DCMotor, MotorCurve
+from dynagate.forces.series_elastic import SeriesElastic
 from dynagate.forces.servo import Servo
 from dynagate.forces.stops import Stops
 from dynagate.forces.text import force_of, text_of
 from dynagate.robot import Robot
 
 FORCES: dict[str, type[Force]] = {
-    force.__name__: force for force in (CompliantContact, Contact, Damping, Drag, Friction, Limits, Servo, Stops)
+    force.__name__: force
+    for force in (
+        *(CompliantContact, Contact, Damping, Drag, Friction, Limits, Servo, Stops),
+        *(DCMotor, Delay, Lag, LearnedActuator, MotorCurve, SeriesElastic),
+    )
 }
 """Forces by name."""
 

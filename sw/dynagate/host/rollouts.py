@@ -44,7 +44,8 @@ from dynagate.host.rollout_device import ARRAYS, RolloutDevice
 from dynagate.host.rollout_options import RolloutOptions
 from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
-from dynagate.integrators.adjoint import AFTER, FIRST, with_before
+from dynagate.integrators.adjoint import AFTER, FIRST, before, with_before
+from dynagate.integrators.drive import COMMAND, StepDrive, reverse_with_drive, undriven, with_drive
 from dynagate.integrators.feedback import Feedback, feedback_inputs, largest_of, reverse_with_feedback, with_feedback
 from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.limits import LimitWatch
@@ -144,8 +145,11 @@ class Rollout(Opened):
         self._given: dict[str, tuple[int, ...]] = feedback_inputs(robot, asked.feedback) if asked.feedback else {}
         if asked.feedback:
             largest_of(robot, asked.feedback)
-        self.force_inputs = Forces(robot, self.options.forces).inputs
-        taken = ("q0", "qd0", "tau", "dt", "active", *self._given, *self.force_inputs)
+        self.drive = StepDrive(robot, self.options)
+        self.undriven = undriven(self.options)
+        own = Forces(robot, self.undriven.forces).inputs
+        self.force_inputs = tuple(dict.fromkeys((*own, *self.drive.actuators.inputs)))
+        taken = ("q0", "qd0", "tau", "dt", "active", *self._given, *self.force_inputs, *self.drive.sizes)
         check_inputs(robot, taken)
         self.parameters = {
             variable.input: Port(
@@ -173,8 +177,10 @@ class Rollout(Opened):
         """Compile the rollout. Raise ArgumentError as its integrator does, or if its equations need another dtype."""
         with showing() as progress:
             progress(f"tracing {self.robot.name} rollout")
-            motion = self.integrator.motion(self.robot, self.options, linearize=self._linearize, every=self.every)
-            self.motion = with_feedback(motion, self.robot, self.asked.feedback) if self.asked.feedback else motion
+            motion = self.integrator.motion(self.robot, self.undriven, linearize=self._linearize, every=self.every)
+            motion = with_drive(motion, self.drive) if self.drive else motion
+            law = self.asked.feedback
+            self.motion = with_feedback(motion, self.robot, law, self._input_of_steps) if law else motion
             self.loop = self.motion.loop
             progress(f"compiling {self.robot.name} rollout for {self.device}")
             self._compute = self._computing(self.loop)
@@ -201,7 +207,12 @@ class Rollout(Opened):
     @property
     def torques(self) -> str:
         """Return the name that the loop of the steps has for the torques of a call."""
-        return "feedforward" if self._given else "tau"
+        return "feedforward" if self._given else self._input_of_steps
+
+    @property
+    def _input_of_steps(self) -> str:
+        """Name of the torques that steps without feedback accept."""
+        return COMMAND if self.drive else "tau"
 
     def write_cmake(self, folder: str | os.PathLike[str], region: Region | None = None) -> list[Path]:
         """Write the rollout as a CMake project of C and C++17, as `dynagate emit --cmake` does for functions.
@@ -233,7 +244,7 @@ class Rollout(Opened):
         count, each = STATES * TEST_STEPS, np.random.default_rng(1)
         drawn = region.sample("forward_dynamics", count, seed=1)
         values: dict[str, Array] = {"q": drawn["q"], "qd": drawn["qd"], "q_ref": drawn["q"], "qd_ref": drawn["qd"]}
-        values |= {"tau": drawn["tau"], "feedforward": drawn["tau"]}
+        values |= {"tau": drawn["tau"], "feedforward": drawn["tau"], COMMAND: drawn["tau"]}
         inputs = {}
         for port in self.loop.inputs:
             shape = (STATES, TEST_STEPS, *port.shape)
@@ -259,8 +270,10 @@ class Rollout(Opened):
     @cached_property
     def reversed_loop(self) -> Loop:
         """The loop of `vjp`, before it is compiled."""
-        loop = reverse_loop(self.integrator, self.robot, self.options)
-        return reverse_with_feedback(loop, self.robot, self.asked.feedback) if self.asked.feedback else loop
+        loop = reverse_loop(self.integrator, self.robot, self.undriven)
+        loop = reverse_with_drive(loop, self.drive) if self.drive else loop
+        law = self.asked.feedback
+        return reverse_with_feedback(loop, self.robot, law, self._input_of_steps) if law else loop
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -300,7 +313,8 @@ class Rollout(Opened):
         """The C that a call of inputs as they are can use at once."""
         plain = not (self.options.dt is None or self._linearize or self.robot.quaternions() or self.force_inputs)
         plain = plain and not self.parameters
-        plain = plain and self.integrator.linearizes and not (self.options.constrained or self.asked.feedback)
+        plain = plain and not (self.options.constrained or self.asked.feedback or self.drive)
+        plain = plain and self.integrator.linearizes
         return self.kernel if plain else None
 
     def __call__(
@@ -370,7 +384,9 @@ class Rollout(Opened):
             for name, (_, shape) in self.motion.extras.items()
         }
         a, b = shaped.get("a"), shaped.get("b")
+        actuators = {name: extras.pop(name) for name in self.drive.sizes}
         trajectories = Trajectories(shaped["q"], shaped["qd"], a, b, diverged.reshape(leading), converged, **extras)
+        trajectories.actuators = actuators
         if lost is not None:
             flag_lost(trajectories, lost.reshape(leading))
         return self._owned(trajectories, dt)
@@ -388,9 +404,13 @@ class Rollout(Opened):
         """Return the inputs of each step besides torques, (batch, steps, ...). Raise ArgumentError or ArgumentTypeError
         if one is wrong.
         """
-        own = {name: value for name, value in inputs.items() if name not in self._given and name not in self.parameters}
+        others = {*self._given, *self.parameters, *self.drive.sizes}
+        own = {name: value for name, value in inputs.items() if name not in others}
         closed = self._feedback(inputs, leading)
         held = closed | self._force_inputs(own, leading) | self._active(active, leading)
+        for name, size in self.drive.sizes.items():
+            if name in inputs:
+                held[before(name)] = spread(name, inputs[name], leading, (size,), self.dtype)
         for name, value in self._own_parameters(inputs).items():
             port = self.parameters[name]
             held[name] = spread(name, value, leading, port.shape, self.dtype)
@@ -462,9 +482,10 @@ class Rollout(Opened):
         results = {name: self._with_first(state[name]) for name in ("q", "qd")}
         outputs = {kept: results[name][:, 1:] for name, kept in zip(("q", "qd"), self.motion.states, strict=True)}
         if self._linearize:
+            size = 2 * n + sum(self.drive.sizes.values())
             linear = {
-                "a": np.empty((batch, self.steps, 2 * n, 2 * n), self.dtype),
-                "b": np.empty((batch, self.steps, 2 * n, n), self.dtype),
+                "a": np.empty((batch, self.steps, size, size), self.dtype),
+                "b": np.empty((batch, self.steps, size, n), self.dtype),
             }
             results, outputs = results | linear, outputs | linear
         if self.motion.failed:
@@ -565,8 +586,10 @@ class Rollout(Opened):
             of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         )
-        held = self._by_step(inputs, active, leading) | self._solved(trajectories, leading)
-        gradient = self.swept(q, qd, torque, cost_q, cost_qd, held)
+        held = self._by_step(inputs, active, leading)
+        first = {before(name): held.pop(before(name)) for name in self.drive.sizes if before(name) in held}
+        held |= self._solved(trajectories, leading)
+        gradient = self.swept(q, qd, torque, cost_q, cost_qd, held, first=first)
         for part in gradient.values():
             part[~trajectories.converged.all(axis=-1)] = np.nan
         return gradient
@@ -578,7 +601,7 @@ class Rollout(Opened):
         solved = {}
         for name in self.motion.solved:
             shape = self.motion.extras[name][1]
-            value, whole = getattr(trajectories, name), (*leading, self.steps, *shape)
+            value, whole = trajectories.result(name), (*leading, self.steps, *shape)
             array = of_shape(f"trajectories.{name}", value, whole, self.dtype, finite=False)
             solved[name] = array.reshape(-1, self.steps, math.prod(shape))
         return solved
@@ -600,6 +623,7 @@ class Rollout(Opened):
         cost_qd: Array,
         held: Mapping[str, Array] | None = None,
         costs: Mapping[str, Array] | None = None,
+        first: Mapping[str, Array] | None = None,
     ) -> dict[str, Array]:
         """Compute `vjp` of arrays of this rollout's dtype, without checks.
 
@@ -611,6 +635,7 @@ class Rollout(Opened):
             cost_qd: Derivatives of the cost by qd, as of `vjp`.
             held: Other inputs of each step (batch, steps, ...), and the values that it has solved for, by name.
             costs: Derivatives of the cost by other results of each step (batch, steps, ...), by name.
+            first: States of actuators before the first step (batch, numbers), by the names of the loop; 0 by default.
 
         Returns:
             Derivatives of the cost by each input, by name.
@@ -620,12 +645,12 @@ class Rollout(Opened):
         arrays = {"q": q, "qd": qd, "cost_q": cost_q, "cost_qd": cost_qd}
         flat = {name: x.reshape(-1, *x.shape[-2:]) for name, x in arrays.items()}
         batch = len(flat["qd"])
-        first = np.zeros((batch, steps), self.dtype)
-        first[:, 0] = 1.0
+        is_first = np.zeros((batch, steps), self.dtype)
+        is_first[:, 0] = 1.0
         inputs = {
             **{name: x[:, :-1] for name, x in flat.items()},
             AFTER: flat["qd"][:, 1:],
-            FIRST: first,
+            FIRST: is_first,
             self.torques: tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
@@ -634,6 +659,9 @@ class Rollout(Opened):
             **with_before({name: x for name, x in (held or {}).items() if name not in self.parameters}),
             **{name: (held or {})[name] for name in self.parameters},
         }
+        for name, values in (first or {}).items():
+            inputs[name] = inputs[name].copy()
+            inputs[name][:, 0] = values
         reverse = self._reversed
         carried = set(reverse.loop.carry.values())
         iterations = {**dict.fromkeys(reverse.loop.last, ()), **dict.fromkeys(reverse.loop.kept, (steps,))}
@@ -646,8 +674,8 @@ class Rollout(Opened):
                 elif port.name.startswith("cost_"):  # of what steps have solved for
                     inputs.setdefault(port.name, np.zeros((batch, steps, *port.shape), self.dtype))
             reverse({port.name: inputs[port.name] for port in reverse.loop.inputs}, outputs)
-        names = {"lam_q_next": "q0", "lam_qd_next": "qd0", "vjp_feedforward": "tau"}
-        names |= {f"lam_{name}_next": name for name in self.parameters}
+        names = {"lam_q_next": "q0", "lam_qd_next": "qd0", f"vjp_{self.torques}": "tau"}
+        names |= {f"lam_{name}_next": name for name in (*self.parameters, *self.drive.sizes)}
         return {
             names.get(name, name.removeprefix("vjp_")): product.reshape((*leading, *product.shape[1:]))
             for name, product in outputs.items()

@@ -40,7 +40,8 @@ class Trajectories:
         qd: Velocities (..., steps + 1, nv), rad/s or m/s. The first one is qd0.
         a, b: ∂x⁺/∂x (..., steps, 2 nv, 2 nv) and ∂x⁺/∂τ (..., steps, 2 nv, nv) of the state x = (q, q̇) by each step;
             None without `linearize`.
-        tau: Applied torques (..., steps, nv), N m or N, of a rollout with feedback, else None.
+        tau: Applied torques (..., steps, nv), N m or N, of a rollout with feedback or actuators, else None.
+        actuators: States of actuators (..., steps, numbers) after each step, by name; empty without such states.
         diverged: First step (...) whose state is not finite; -1 if all are finite.
         converged: Whether each step has solved its equations, (..., steps).
         iterations: Iterations (..., steps) that each step took: evaluations of the variational residual, or sweeps over
@@ -63,6 +64,7 @@ class Trajectories:
         "_dt",
         "_robot",
         "a",
+        "actuators",
         "away",
         "b",
         "diverged",
@@ -96,6 +98,7 @@ class Trajectories:
         self.away: Array | None = extras.get("away")
         self.iterations: Array | None = extras.get("iterations")
         self.residual: Array | None = extras.get("residual")
+        self.actuators: dict[str, Array] = {}
         self._robot: Robot | None = None
         self._dt = 0.02
 
@@ -111,6 +114,17 @@ class Trajectories:
         """
         self._robot, self._dt = robot, dt
         return self
+
+    def result(self, name: str) -> Any:
+        """Return the field of this name, or the state of actuators.
+
+        Args:
+            name: Name of the result.
+
+        Returns:
+            The array, or None if the rollout has no such result.
+        """
+        return self.actuators[name] if name in self.actuators else getattr(self, name)
 
     @property
     def converged(self) -> Array:

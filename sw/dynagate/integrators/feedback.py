@@ -95,27 +95,29 @@ def largest_of(robot: Robot, feedback: Feedback) -> list[float]:
     return np.broadcast_to(one_or_several("feedback=", feedback, (robot.nv,), LARGEST_TORQUES), robot.nv).tolist()
 
 
-def with_feedback(motion: Motion, robot: Robot, feedback: Feedback) -> Motion:
+def with_feedback(motion: Motion, robot: Robot, feedback: Feedback, torque: str = "tau") -> Motion:
     """Return a motion with feedback.
 
-    Its steps take feedforward (nv,), gain (nv, 2 nv), q_ref (nq,) and qd_ref (nv,) instead of tau, and keep the
+    Its steps take feedforward (nv,), gain (nv, 2 nv), q_ref (nq,) and qd_ref (nv,) instead of torques, and keep the
     torques.
 
     Args:
         motion: The motion with torques.
         robot: The robot.
         feedback: The feedback law.
+        torque: Name of the torques in the motion: "tau", or the command of actuators.
     """
     loop, (_, velocity) = motion.loop, motion.states
     carry = dict(loop.carry) if "qd" in loop.carry.values() else {**loop.carry, velocity: "qd"}
-    others = tuple(name for name in loop.per_iteration if name != "tau")
+    others = tuple(name for name in loop.per_iteration if name != torque)
+    kept = loop.kept if "tau" in loop.kept else (*loop.kept, "tau")
     closed = replace(
         loop,
         name=f"{loop.name}_with_feedback",
-        steps=(feedback_graph(robot, feedback), *loop.steps),
+        steps=(feedback_graph(robot, feedback).named({}, {"tau": torque}), *loop.steps),
         carry=carry,
         per_iteration=("feedforward", *feedback_inputs(robot, feedback), *others),
-        kept=(*loop.kept, "tau"),
+        kept=kept,
     )
     return replace(motion, loop=closed, extras={**motion.extras, "tau": ("tau", (robot.nv,))})
 
@@ -160,7 +162,7 @@ def _gain_law(robot: Robot, recording: Recording, sizes: Mapping[str, Array]) ->
     return torques
 
 
-def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
+def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback, torque: str = "tau") -> Loop:
     """Return the loop of a gradient for a rollout with feedback.
 
     Weights of tau become weights of feedforward, gain, q_ref (along velocities) and qd_ref of each step, and of q and
@@ -170,29 +172,31 @@ def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
         loop: The loop of the gradient without feedback.
         robot: The robot.
         feedback: The feedback law.
+        torque: Name of the torques in the loop, as in `with_feedback`.
     """
-    closing = feedback_graph(robot, feedback)
+    closing = feedback_graph(robot, feedback).named({}, {"tau": torque})
     inputs = ("feedforward", *feedback_inputs(robot, feedback))
     opened = {name: f"opened_{name}" for name in ("lam_q_next", "lam_qd_next")}
-    (step,) = loop.graphs()
-    steps = (closing, step.named({}, opened), _back(robot, closing, opened))
-    others = tuple(name for name in loop.per_iteration if name != "tau")
-    kept = (*(f"vjp_{name}" for name in inputs), *(name for name in loop.kept if name != "vjp_tau"))
+    *first, last = loop.graphs()
+    steps = (closing, *first, last.named({}, opened), _back(robot, closing, opened, torque))
+    others = tuple(name for name in loop.per_iteration if name != torque)
+    kept = (*(f"vjp_{name}" for name in inputs), *(name for name in loop.kept if name != f"vjp_{torque}"))
     per_iteration = (*others, *inputs)
     return replace(loop, name=f"{loop.name}_with_feedback", steps=steps, per_iteration=per_iteration, kept=kept)
 
 
-def _back(robot: Robot, closing: Graph, opened: Mapping[str, str]) -> Graph:
+def _back(robot: Robot, closing: Graph, opened: Mapping[str, str], torque: str) -> Graph:
     """Return the graph that adds the derivative of the feedback law to the weights of a step without feedback.
 
     Args:
         robot: The robot.
         closing: The feedback law, from the state before a step to its torques.
         opened: Names of the weights without feedback, by the names of the weights with it.
+        torque: Name of the torques.
     """
     recording, derivative = Recording("feedback_vjp", robot.name), Derivative(closing, robot)
     values = recording.replay(closing, {port.name: recording.input_like(port) for port in closing.inputs})
-    by = derivative.reverse(values, {"tau": recording.input("vjp_tau", (robot.nv,))})
+    by = derivative.reverse(values, {torque: recording.input(f"vjp_{torque}", (robot.nv,))})
     with_it = {
         name: recording.input(opened[name], (robot.nv,)) + by.pop(of)
         for name, of in (("lam_q_next", "q"), ("lam_qd_next", "qd"))

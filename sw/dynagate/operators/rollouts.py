@@ -233,7 +233,7 @@ class RolloutOperator:
         leading, batch = q0.shape[:-1], math.prod(q0.shape[:-1])
         if self.rollout.kernel is None:
             trajectories = self.rollout(q0, qd0, tau, **switches)
-            results = {name: np.asarray(getattr(trajectories, name), self.dtype) for name in self.shapes}
+            results = {name: np.asarray(trajectories.result(name), self.dtype) for name in self.shapes}
             lost = ~np.logical_and.accumulate(trajectories.converged, axis=-1)
         else:
             arrays = {"q": q0, "qd": qd0, "tau": tau, **switches}
