@@ -76,10 +76,12 @@ def leaves(formatted: FormattedGraph, proof: Proof, inputs: dict[str, np.ndarray
         ("two_joint_arm", "inverse_dynamics_gradient", {"dtau_dq": 1e-5}),
         ("iiwa14", "inverse_dynamics", {"tau": 1e-4}),
         ("iiwa14", "mass_matrix", {"m": 2e-5}),
-        ("iiwa14", "inverse_dynamics_gradient", {"dtau_dq": 4e-4, "dtau_dqd": 4e-4}),
+        pytest.param(
+            "iiwa14", "inverse_dynamics_gradient", {"dtau_dq": 4e-4, "dtau_dqd": 4e-4}, marks=pytest.mark.long
+        ),
         ("hyq", "inverse_dynamics", {"tau": 1e-4}),
         ("hyq, floating", "inverse_dynamics", {"tau": 1.5e-3}),
-        ("random, floating", "inverse_dynamics", {}),
+        pytest.param("random, floating", "inverse_dynamics", {}, marks=pytest.mark.long),
     ],
 )
 def test_no_sampled_state_leaves_its_bounds(name: str, function: str, goals: dict[str, float], tmp_path: Path) -> None:

@@ -77,7 +77,6 @@ QUICK = {
 """The forward dynamics' product goes through all of inverse dynamics, articulated bodies and M⁻¹."""
 IN_C = {
     ("random2", "forward_dynamics"),
-    ("floating", "inverse_mass_product_vjp"),
     ("spherical", "inverse_dynamics"),
     ("spherical", "inverse_dynamics_jvp"),
 }

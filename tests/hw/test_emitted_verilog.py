@@ -177,7 +177,7 @@ def nested_shifts(text: str, top: str, folder: Path) -> list[str]:
     return [name for name, cell in shifts.items() if shifted[SHIFTS[cell["type"]]] & set(cell["connections"]["A"])]
 
 
-@pytest.mark.parametrize("what", ["shell", "ring", "core", *UNITS])
+@pytest.mark.parametrize("what", ["shell", "ring", pytest.param("core", marks=pytest.mark.long), *UNITS])
 def test_no_text_has_a_shift_of_a_shift(what: str, designs: Path, tmp_path: Path, request: Any) -> None:
     if what == "shell":
         built = shell(designs, Axi(64), 8)

@@ -19,6 +19,7 @@ from dynagate.hw.units.sincos import SinCos
 from dynagate.hw.units.table import unit_dsp_blocks
 
 
+@pytest.mark.long
 def test_arm_takes_the_dsp_blocks_of_the_plan_and_keeps_the_rule(designs: Path) -> None:
     built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
     found = synthesize(built)

@@ -45,11 +45,28 @@ LARGE = ("link_jacobians", "forward_dynamics_second_order")
 """Of hyq on a floating base: their compilation takes half a minute."""
 LAYOUTS = ((np.float64, "rows"), (np.float32, "planes"))
 SECOND_ORDER = "forward_dynamics_second_order"
+SLOW = {
+    ("branched, floating", name)
+    for name in (
+        "forward_dynamics_gradient_given_minv",
+        "forward_dynamics_jvp",
+        "inverse_dynamics_gradient",
+        "inverse_mass_product_jvp",
+        "inverse_mass_product_vjp",
+        "forward_dynamics_vjp",
+    )
+}
+"""Cases whose compilation takes seconds; the same functions of the arm and one gradient of this robot stay."""
 CASES = [
     # each function in either layout: of the arm in one, in turn, of the floating robot in the other
     *(
         pytest.param(
-            name, robot, *layout, marks=[] if (k + at + own) % 2 or name == SECOND_ORDER else [pytest.mark.long]
+            name,
+            robot,
+            *layout,
+            marks=[]
+            if ((k + at + own) % 2 and (robot, name) not in SLOW) or name == SECOND_ORDER
+            else [pytest.mark.long],
         )
         for own, robot in enumerate(("two_joint_arm", "branched, floating"))
         for k, name in enumerate(FUNCTIONS)

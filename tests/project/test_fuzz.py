@@ -25,7 +25,7 @@ from tests.oracle import pinocchio_of
 from tests.oracle import reference as by_pinocchio
 
 SEED = 20
-DRAWN = {"rollouts": 2, "loops": 6, "rings": 2, "calls": 12, "shards": 1, "constraints": 4}
+DRAWN = {"rollouts": 2, "loops": 3, "rings": 2, "calls": 12, "shards": 1, "constraints": 2}
 DRAWN |= {"contacts": 4, "flights": 4, "solvers": 2}
 """Cases of each kind, of which most compare something."""
 

@@ -50,9 +50,8 @@ QUICK = {
     ("go1_description/urdf/go1.urdf", "fixed"),
     ("iris_description/robots/iris.urdf", "floating"),
     ("panda_description/urdf/panda.urdf", "fixed"),
-    ("talos_data/robots/talos_left_arm.urdf", "fixed"),
 }
-"""Arms, legs, a drone, fingers that are locked and friction that is ignored; all robots run with `make test-long`."""
+"""An arm, legs, a drone and a pendulum; all robots run with `make test-long`."""
 
 
 @pytest.mark.parametrize(
@@ -146,7 +145,9 @@ def test_products_of_the_main_job(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*round_rotations")
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n == "atlas")) for n in TABLE])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n in ("atlas", "baxter"))) for n in TABLE]
+)
 def test_no_more_operations_than_the_table(name: str) -> None:
     counts = trace(measured(name), "forward_dynamics_gradient", frame="fewest", mass="shared").counts()
     found = (counts.mul, counts.mul_const, counts.add, counts.reciprocal)
