@@ -145,6 +145,22 @@ def cosine(x: Integers, source: Format, to: Format) -> Rescaled:
 
 def _sine(x: Integers, source: Format, to: Format, quarters: int) -> Rescaled:
     plan = sine_plan(source, to)
+    within, quadrant = sine_quarter(x, source, to, quarters)
+    size = plan.quarter.rounded(within)
+    value = np.where(quadrant & 2, -size, size)
+    return rescale(value, plan.quarter.frac, to, LAST)
+
+
+def sine_quarter(x: Integers, source: Format, to: Format, quarters: int) -> tuple[Integers, Integers]:
+    """Return the operand of the table of a quarter of the sine, and the quadrant.
+
+    Args:
+        x: Angles.
+        source: Format of the angles.
+        to: Format of the result.
+        quarters: Quarters of a revolution to add: 1 for a cosine.
+    """
+    plan = sine_plan(source, to)
     bits = source.width + plan.per_radian.bit_length() + 1
     quarter_bits = plan.quarter.bits
     turn = (wide(x, bits) * plan.per_radian) >> plan.phase_shift
@@ -152,9 +168,7 @@ def _sine(x: Integers, source: Format, to: Format, quarters: int) -> Rescaled:
     phase = phase.astype(np.int64)
     quadrant = phase >> quarter_bits
     within = phase & ((1 << quarter_bits) - 1)
-    size = plan.quarter.rounded(np.where(quadrant & 1, within ^ ((1 << quarter_bits) - 1), within))
-    value = np.where(quadrant & 2, -size, size)
-    return rescale(value, plan.quarter.frac, to, LAST)
+    return np.where(quadrant & 1, within ^ ((1 << quarter_bits) - 1), within), quadrant
 
 
 @dataclass(frozen=True)
@@ -208,15 +222,22 @@ def exp_plan(source: Format, to: Format) -> ExpPlan:
 def exponential(x: Integers, source: Format, to: Format) -> Rescaled:
     """Return e**x, rounded half up; 0 and an overflow flag if it is too large."""
     plan = exp_plan(source, to)
-    bits = plan.power.bits
-    t = wide(x, source.width + plan.per_unit.bit_length() + 1 + max(-plan.shift, 0)) * plan.per_unit
-    t = t >> plan.shift if plan.shift >= 0 else t << -plan.shift
-    power = plan.power.rounded((t & ((1 << bits) - 1)).astype(np.int64))
-    down = plan.down - (t >> bits)
+    fraction, whole = exp_fraction(x, source, to)
+    power = plan.power.rounded(fraction)
+    down = plan.down - whole
     fits = np.asarray(down >= plan.least_down(to), dtype=bool)
     down = np.clip(down, plan.least_down(to), plan.most_down).astype(np.int64)
     result = rescale((power + (np.ones_like(power) << (down - 1))) >> down, to.frac, to, LAST)  # may just not fit
     return Rescaled(np.where(fits, result.value, 0).astype(np.int64), result.overflow | ~fits)
+
+
+def exp_fraction(x: Integers, source: Format, to: Format) -> tuple[Integers, Integers]:
+    """Return the operand of the table of 2**u, and the integer part of t."""
+    plan = exp_plan(source, to)
+    bits = plan.power.bits
+    t = wide(x, source.width + plan.per_unit.bit_length() + 1 + max(-plan.shift, 0)) * plan.per_unit
+    t = t >> plan.shift if plan.shift >= 0 else t << -plan.shift
+    return (t & ((1 << bits) - 1)).astype(np.int64), t >> bits
 
 
 @dataclass(frozen=True)
@@ -277,15 +298,27 @@ def reciprocal_plan(source: Format, to: Format) -> ReciprocalPlan:
     return ReciprocalPlan(index_bits, seed_frac, seed, tuple(steps), last - source.frac + source.width - 1 - to.frac)
 
 
-def reciprocal(x: Integers, source: Format, to: Format) -> Rescaled:
-    """Return 1/x of a positive x, rounded half up; 0 and an overflow flag if x is not positive or the result is too
-    large.
-    """
-    plan = reciprocal_plan(source, to)
+def reciprocal_seed(x: Integers, source: Format, plan: ReciprocalPlan) -> tuple[Integers, Integers, Integers]:
+    """Return the entry of the seed table that each operand reads, the normalized operand, and its shift."""
     width = source.width
     zeros = width - _bit_length(np.maximum(x, 1))
     n = np.maximum(x, 1) << zeros
-    index = ((n >> (width - 1 - plan.index_bits)) & ((1 << plan.index_bits) - 1)).astype(np.int64)
+    return ((n >> (width - 1 - plan.index_bits)) & ((1 << plan.index_bits) - 1)).astype(np.int64), n, zeros
+
+
+def reciprocal(x: Integers, source: Format, to: Format, plan: ReciprocalPlan | None = None) -> Rescaled:
+    """Return 1/x of a positive x, rounded half up; 0 and an overflow flag if x is not positive or the result is too
+    large.
+
+    Args:
+        x: Operands.
+        source: Format of the operands.
+        to: Format of the result.
+        plan: Tables and steps; None for those of the formats.
+    """
+    plan = reciprocal_plan(source, to) if plan is None else plan
+    width = source.width
+    index, n, zeros = reciprocal_seed(x, source, plan)
     bits = max(width + plan.steps[-1][0], plan.frac) + 4
     estimate: Integers = wide(np.array(plan.seed, dtype=np.int64)[index], bits)
     n = wide(n, bits)

@@ -174,8 +174,8 @@ def _polynomials(degree: int, segments: npt.NDArray[np.int64], offset_bits: int,
     return coefficients
 
 
-def tabulated(x: Integers, plan: TablePlan, source: Format, to: Format) -> Rescaled:
-    """Return 1/x, accurate to 0.9 of a unit; an overflow flag if x is not positive or the result does not fit."""
+def tabulated_address(x: Integers, plan: TablePlan, source: Format) -> tuple[npt.NDArray[np.int64], Integers]:
+    """Return the entry that each operand reads, and its offset d from the center of the segment."""
     n = np.asarray(x, dtype=np.int64) & ((1 << (source.width - 1)) - 1)
     address, d = np.zeros_like(n), np.zeros_like(n)
     for k, window in enumerate(plan.windows):
@@ -183,7 +183,12 @@ def tabulated(x: Integers, plan: TablePlan, source: Format, to: Format) -> Resca
         address = np.where(here, window.first + (n >> window.offset_bits), address)
         offset = (n & ((1 << window.offset_bits) - 1)) - (1 << (window.offset_bits - 1))
         d = np.where(here, offset, d)
-    address = np.minimum(address, len(plan.coefficients[0]) - 1)  # of windows that are above the operand's own
+    return np.minimum(address, len(plan.coefficients[0]) - 1), d  # of windows that are above the operand's own
+
+
+def tabulated(x: Integers, plan: TablePlan, source: Format, to: Format) -> Rescaled:
+    """Return 1/x, accurate to 0.9 of a unit; an overflow flag if x is not positive or the result does not fit."""
+    address, d = tabulated_address(x, plan, source)
     c0, c1, *more = (np.array(column, dtype=np.int64)[address] for column in plan.coefficients)
     slope = c1 + ((d * more[0] + (1 << (plan.inner_shift - 1))) >> plan.inner_shift) if more else c1
     bits = to.width + SPARE_BITS + plan.frac1

@@ -14,14 +14,26 @@ from dynagate.design.words import FIXED
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.format import Format, Integers
 from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
-from dynagate.fixedpoint.models.evaluate import evaluate_integers
+from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.models.feedback import FeedbackModel
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopTrajectories
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Kind, Region
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
-from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Vectors, draw_states, kept_in_limits, result_rows
+from dynagate.hw.vectors.directed import chosen, observed
+from dynagate.hw.vectors.drawn import (
+    SAMPLES,
+    SEED,
+    Arrays,
+    Flags,
+    Pool,
+    Vectors,
+    draw_states,
+    format_limits,
+    kept_in_limits,
+    result_rows,
+)
 from dynagate.hw.vectors.packets import (
     FEW,
     FEWEST,
@@ -100,7 +112,8 @@ def _of_function(
     def draw(n: int, own: int, kind: Kind) -> Arrays:
         return region.states(graph, n, own, kind)
 
-    states, inside = draw_states(draw, kept, count * beside, seed)
+    pool = Pool(format_limits(formatted), lambda states, most: _selected(formatted, states, most))
+    states, inside = draw_states(draw, kept, count * beside, seed, pool)
     states, strange = _strange(design, states, kept, seed)
     own = entered(design, states, _formats(formatted))
     result = evaluate_integers(formatted, _by_node(formatted, own.integers))
@@ -126,6 +139,11 @@ def _of_function(
     for k in range(count):
         rows = reference[k] if known[k] else None
         yield Packet(end, sent[k], came[k], bool(flagged[k]), bool(bad[k]), rows)
+
+
+def _selected(formatted: FormattedGraph, states: Arrays, count: int) -> npt.NDArray[np.int64]:
+    """Return the indices of at most `count` states that cover most overflows and table entries."""
+    return chosen(observed(formatted, quantize_inputs(formatted, states)), count)
 
 
 def _strange(

@@ -6,7 +6,7 @@ integer model defines the results of the hardware for them, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +14,14 @@ import numpy.typing as npt
 from dynagate.design.codec import Words, put_row_bits
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.format import Integers, quantize
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import needed, part_graph, parts_of
 from dynagate.hw.vectors import operations, rounds
 from dynagate.hw.vectors.broken import as_entered, drawn_faults, input_beats, result_tags
 from dynagate.hw.vectors.built import BuiltDatapath
+from dynagate.hw.vectors.directed import chosen, observed
 from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Ints, Rows, Vectors, drawn_states, result_rows
 from dynagate.hw.vectors.operations import Counted
 from dynagate.hw.vectors.rings import ring_vectors
@@ -44,7 +46,7 @@ def vectors(built: BuiltDatapath, count: int = SAMPLES, seed: int = SEED) -> dic
         count: Number of samples.
         seed: Seed of the draw; equal seeds give equal samples.
     """
-    states, inside = drawn_states(built, count, seed)
+    states, inside = drawn_states(built, count, seed, lambda pool, chosen: _selected(built, pool, chosen))
     modules = built.design.modules
     is_bare = ACCELERATOR not in modules or built.design.body.ring is not None
     each = _of_datapath(built, states, inside) if is_bare else _of_both(built, states, inside, seed)
@@ -228,27 +230,58 @@ def results_of(built: BuiltDatapath, integers: Mapping[int, Integers], ends: Int
     """
     sink, graph, count = built.design.output, built.graph, len(ends)
     place = {i: k for k, i in enumerate(graph.result_nodes)}
-    parts = parts_of(graph.name)
     results = ExpectedResults(
         {k: np.zeros(count, np.int64) for k in place.values()}, np.zeros((count, len(sink.scopes)), bool)
     )
+    for part in functions_of(built, integers, ends):
+        values = evaluate_integers(part.formatted, part.inputs)
+        for i in part.nodes:
+            if i in part.number:  # a result that is always zero is in no function's part
+                results.values[place[i]][part.rows] = values.value[part.number[i]]
+        for scope, flags in zip(part.formatted.graph.scopes, values.by_scope.T, strict=True):
+            results.by_scope[part.rows, sink.scopes.index(scope)] = flags
+    return results
+
+
+class FunctionSamples(NamedTuple):
+    """Samples of one function of a datapath."""
+
+    rows: Ints
+    """Indices of the samples."""
+    formatted: FormattedGraph
+    """The graph of the function."""
+    inputs: dict[int, Integers]
+    """Integers of the inputs, by node of that graph."""
+    nodes: tuple[int, ...]
+    """Nodes of the datapath's graph that are results of the function."""
+    number: Mapping[int, int]
+    """Node of the function's graph, by node of the datapath's."""
+
+
+def functions_of(built: BuiltDatapath, integers: Mapping[int, Integers], ends: Ints) -> Iterator[FunctionSamples]:
+    """Yield the samples of each function that has any. Arguments are those of `results_of`."""
+    graph, parts = built.graph, parts_of(built.graph.name)
     for end, delivery in enumerate(built.hardware.plan.deliveries):
         rows = np.flatnonzero(ends == end)
         if not len(rows):
             continue
         here = {i: value[rows] for i, value in integers.items()}
-        formatted, number, scopes = built.formatted, {i: i for i in delivery.nodes}, graph.scopes
+        formatted, number = built.formatted, {i: i for i in delivery.nodes}
         if parts:
             number = {i: k for k, i in enumerate(needed(graph, parts[end]))}
-            formatted, scopes = built.formatted.of_part(parts[end]), part_graph(graph, parts[end]).scopes
+            formatted = built.formatted.of_part(parts[end])
             here = {number[i]: value for i, value in here.items() if i in number}
-        values = evaluate_integers(formatted, here)
-        for i in delivery.nodes:
-            if i in number:  # a result that is always zero is in no function's part
-                results.values[place[i]][rows] = values.value[number[i]]
-        for scope, flags in zip(scopes, values.by_scope.T, strict=True):
-            results.by_scope[rows, sink.scopes.index(scope)] = flags
-    return results
+        yield FunctionSamples(rows, formatted, here, delivery.nodes, number)
+
+
+def _selected(built: BuiltDatapath, pool: Arrays, count: int) -> Ints:
+    """Return the indices of at most `count` states of a pool that cover most overflows and table entries."""
+    integers, ends = quantize_inputs(built.formatted, pool), _ends(built, pool)
+    share = -(-count // len(built.hardware.plan.deliveries))
+    picked = [
+        part.rows[chosen(observed(part.formatted, part.inputs), share)] for part in functions_of(built, integers, ends)
+    ]
+    return np.concatenate(picked)[:count]
 
 
 def _masks(built: BuiltDatapath) -> Words:

@@ -1,0 +1,295 @@
+"""Choose samples for a bench that overflow each pass and each operation by itself, and that read each table completely.
+
+States are chosen from a pool by the integer model. A state is worth choosing for the points that it covers:
+
+* an operation overflows, and no other one of its pass does, so that a lost overflow bit is noticed;
+* an operation reads an entry of a table with an operand for which a certain bit of the entry changes the result.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.fixedpoint.assign import fixed_constant
+from dynagate.fixedpoint.format import FormattedIntegers, Integers
+from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.intervals import Interval, point
+from dynagate.fixedpoint.models.evaluate import evaluate_integers
+from dynagate.fixedpoint.operations import FIXED
+from dynagate.fixedpoint.operations.row import Unit
+from dynagate.fixedpoint.ranges.images import image
+from dynagate.fixedpoint.table_use import Table, table_of
+
+Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+BLOCK = 1024
+"""Number of states whose integers are kept at once."""
+MAX_BOXES, MAX_DIVIDED = 1 << 14, 3
+"""Largest number of boxes of intervals, and largest number of angles whose ranges are divided into boxes."""
+VISITS = 2
+"""Number of samples that cover a point of a table if possible: rounding behind the table may hide one of them."""
+
+
+class TableReads(NamedTuple):
+    """How states read a table by one operation."""
+
+    table: Table
+    entries: Ints
+    """Entry that each state reads, (states,)."""
+    visible: Flags
+    """Which bits of the entry change the result, (states, bits)."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Points that states cover."""
+
+    nodes: tuple[int, ...]
+    """Operations that may overflow."""
+    scopes: Ints
+    """Pass of each of these operations, (operations,)."""
+    overflow: Flags
+    """Which of them overflow, (states, operations)."""
+    reads: tuple[TableReads, ...]
+
+    @property
+    def alone(self) -> Flags:
+        """Return which operations overflow while no other one of their pass does, (states, operations)."""
+        counts = np.zeros((len(self.overflow), int(self.scopes.max(initial=-1)) + 1), np.int64)
+        for scope in range(counts.shape[1]):
+            counts[:, scope] = self.overflow[:, self.scopes == scope].sum(axis=1)
+        return np.asarray(self.overflow & (counts[:, self.scopes] == 1))
+
+
+class Reachable(NamedTuple):
+    """Values that nodes may have for any input that its formats hold."""
+
+    low: list[float]
+    """Smallest value, by node."""
+    high: list[float]
+    """Largest value, by node."""
+    overflows: list[bool]
+    """Which nodes may overflow."""
+
+
+def reachable(formatted: FormattedGraph) -> Reachable:
+    """Return bounds on each node's values for all inputs that its formats hold, by interval arithmetic.
+
+    A node that may overflow has all values of its format. The ranges of few angles are divided into boxes.
+    """
+    ranges: list[Interval] = []
+    overflows: list[bool] = []
+    boxes = _boxes(formatted)
+    for i, node in enumerate(formatted.graph.nodes):
+        to = formatted.formats[i]
+        low, high = to.limits
+        if node.op == "input":
+            ranges.append(boxes.get(i, Interval(np.float64(low), np.float64(high))))
+            overflows.append(False)
+            continue
+        values = _image(formatted, i, [ranges[a] for a in node.args])
+        slack = 2.0 * to.step
+        meaning = FIXED[node.op].meaning
+        if isinstance(meaning, Unit):
+            largest = float(np.minimum(np.max(values.magnitude), high))
+            slack += meaning.errs(*formatted.operand_formats(i), to, largest)
+        least, most = values.low - slack, values.high + slack
+        fits = (least >= low) & (most <= high)
+        ranges.append(Interval(np.where(fits, least, low), np.where(fits, most, high)))
+        overflows.append(not bool(np.all(fits)))
+    ends = [(float(np.min(each.low)), float(np.max(each.high))) for each in ranges]
+    return Reachable([low for low, _ in ends], [high for _, high in ends], overflows)
+
+
+def _boxes(formatted: FormattedGraph) -> dict[int, Interval]:
+    """Return the intervals (boxes,) of the inputs whose sine or cosine is computed, if they are few enough."""
+    nodes = formatted.graph.nodes
+    operands = {node.args[0] for node in nodes if node.op in ("sin", "cos")}
+    angles = sorted(i for i in operands if nodes[i].op == "input")
+    if not 0 < len(angles) <= MAX_DIVIDED:
+        return {}
+    pieces = int(MAX_BOXES ** (1.0 / len(angles)))
+    number = np.arange(pieces ** len(angles))
+    boxes = {}
+    for k, i in enumerate(angles):
+        low, high = formatted.formats[i].limits
+        place = number // pieces**k % pieces
+        width = (high - low) / pieces
+        boxes[i] = Interval(low + place * width, low + (place + 1) * width)
+    return boxes
+
+
+def _image(formatted: FormattedGraph, node: int, operands: Sequence[Interval]) -> Interval:
+    """Return the interval of a node in real arithmetic, with its constant in fixed point."""
+    row = formatted.graph.nodes[node]
+    if node not in formatted.constants:
+        return image(row, operands)
+    value, constant = formatted.constants[node]
+    return FIXED[row.op].image(*operands, point(value * constant.step))
+
+
+def observed(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Observed:
+    """Return the points that states cover.
+
+    Args:
+        formatted: Graph with formats.
+        inputs: Integers (states,) of every input, by node.
+    """
+    nodes = tuple(i for i, possible in enumerate(reachable(formatted).overflows) if possible)
+    tables = {i: table for i in range(len(formatted.formats)) if (table := _table_of(formatted, i)) is not None}
+    count = len(next(iter(inputs.values())))
+    overflow = np.zeros((count, len(nodes)), bool)
+    operands: dict[int, list[Integers]] = {i: [] for i in tables}
+    for start in range(0, count, BLOCK):
+        here = slice(start, start + BLOCK)
+        values = evaluate_integers(formatted, {i: x[here] for i, x in inputs.items()}, keep_all=True).value
+        for k, i in enumerate(nodes):
+            overflow[here, k] = _overflow(formatted, i, values)
+        for i in tables:
+            operands[i].append(values[formatted.graph.nodes[i].args[0]])
+    reads = []
+    for i, table in tables.items():
+        x = np.concatenate(operands[i])
+        reads.append(TableReads(table, table.address(x), table.visible(x)))
+    scopes = np.array([formatted.graph.scope_of[i] for i in nodes], np.int64)
+    return Observed(nodes, scopes, overflow, tuple(reads))
+
+
+def _table_of(formatted: FormattedGraph, node: int) -> Table | None:
+    """Return the table that a node reads."""
+    op = formatted.graph.nodes[node].op
+    if op == "input" or not formatted.graph.nodes[node].args:
+        return None
+    return table_of(op, formatted.operand_formats(node)[0], formatted.formats[node])
+
+
+def _overflow(formatted: FormattedGraph, node: int, values: Mapping[int, Integers]) -> Flags:
+    """Return the states in which a node overflows, given the integers of all nodes."""
+    args, formats = formatted.graph.nodes[node].args, formatted.operand_formats(node)
+    integers = [values[a] for a in args]
+    if len(formats) > len(integers):
+        integers.append(fixed_constant(formatted, node).value)
+    operands = [FormattedIntegers(*pair) for pair in zip(integers, formats, strict=True)]
+    result = FIXED[formatted.graph.nodes[node].op].meaning.compute(
+        operands, formatted.formats[node], formatted.arithmetic
+    )
+    return np.asarray(result.overflow)
+
+
+def chosen(points: Observed, count: int) -> Ints:
+    """Return the indices of at most `count` states that together cover as many points as is found greedily.
+
+    Half of them may be chosen for overflows, the others for tables.
+    """
+    first = _for_overflows(points, count // 2)
+    return np.concatenate([first, _for_tables(points.reads, count - len(first), first)])
+
+
+def _for_overflows(points: Observed, count: int) -> Ints:
+    """Return the states that cover most overflows: each by itself first, else with others of its pass."""
+    if not len(points.nodes):
+        return np.zeros(0, np.int64)
+    matrix = np.concatenate([points.alone, points.overflow], axis=1).astype(np.float32)
+    left = np.concatenate([np.full(len(points.nodes), 4.0), np.ones(len(points.nodes))]).astype(np.float32)
+    picked: list[int] = []
+    while len(picked) < count:
+        gains = matrix @ left
+        best = int(np.argmax(gains))
+        if gains[best] == 0:
+            break
+        picked.append(best)
+        left[matrix[best] > 0] = 0
+    return np.array(picked, np.int64)
+
+
+def _for_tables(reads: Sequence[TableReads], count: int, before: Ints) -> Ints:
+    """Return the states that cover most bits of tables. before: states that are chosen already."""
+    if not reads or count <= 0:
+        return np.zeros(0, np.int64)
+    covered = {each.table.name: np.zeros((each.table.size, each.visible.shape[1]), np.int8) for each in reads}
+
+    def gain(state: int) -> int:
+        return sum(
+            int((each.visible[state] & (covered[each.table.name][each.entries[state]] < VISITS)).sum())
+            for each in reads
+        )
+
+    def take(state: int) -> None:
+        for each in reads:
+            covered[each.table.name][each.entries[state]] += each.visible[state] & (
+                covered[each.table.name][each.entries[state]] < VISITS
+            )
+
+    for state in before:
+        take(int(state))
+    heap = [(-int(total), k) for k, total in enumerate(sum(each.visible.sum(axis=1) for each in reads))]
+    heapq.heapify(heap)
+    picked: list[int] = []
+    while heap and len(picked) < count:
+        _, state = heapq.heappop(heap)
+        own = gain(state)
+        if own == 0:
+            continue
+        if heap and own < -heap[0][0]:
+            heapq.heappush(heap, (-own, state))
+            continue
+        picked.append(state)
+        take(state)
+    return np.array(picked, np.int64)
+
+
+class Uncovered(NamedTuple):
+    """Points that samples do not cover."""
+
+    impossible_scopes: tuple[str, ...]
+    """Passes that no input overflows."""
+    scopes: tuple[str, ...]
+    """Passes that some input may overflow, and no sample does."""
+    overflows: tuple[int, int]
+    """Number of operations whose overflow no sample shows by itself, and of operations that may overflow."""
+    unread: Mapping[str, tuple[Ints, Ints]]
+    """Entries of each table that no sample reads, by name: those that no input reads, and others."""
+
+
+def uncovered(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Uncovered:
+    """Return the points that samples do not cover.
+
+    Args:
+        formatted: Graph with formats.
+        inputs: Integers (samples,) of every input, by node.
+    """
+    bounds = reachable(formatted)
+    points = observed(formatted, inputs)
+    names = formatted.graph.scopes
+    possible = {int(scope) for scope in points.scopes}
+    seen = {int(scope) for scope, each in zip(points.scopes, points.overflow.T, strict=True) if each.any()}
+    read: dict[str, Flags] = {}
+    may_read: dict[str, Flags] = {}
+    for i in range(len(formatted.formats)):
+        if (table := _table_of(formatted, i)) is None:
+            continue
+        source, argument = formatted.operand_formats(i)[0], formatted.graph.nodes[i].args[0]
+        low, high = (
+            int(np.clip(np.floor(x / source.step), source.lowest, source.highest))
+            for x in (bounds.low[argument], bounds.high[argument])
+        )
+        high = min(high + 1, source.highest)
+        may_read[table.name] = may_read.get(table.name, np.zeros(table.size, bool)) | table.read_by(low, high)
+    for each in points.reads:
+        read.setdefault(each.table.name, np.zeros(each.table.size, bool))[each.entries] = True
+    unread = {
+        name: (np.flatnonzero(~read[name] & ~may_read[name]), np.flatnonzero(~read[name] & may_read[name]))
+        for name in read
+    }
+    return Uncovered(
+        tuple(name for k, name in enumerate(names) if k not in possible),
+        tuple(name for k, name in enumerate(names) if k in possible - seen),
+        (int((~points.alone.any(axis=0)).sum()), len(points.nodes)),
+        unread,
+    )
