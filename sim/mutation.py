@@ -1,9 +1,10 @@
 """Measure the benches of a design: change its Verilog in one place at a time, and count the changes that they notice.
 
-A mutant dies if a Verilog bench fails, in the first of the simulators that notices it. A mutant that does not compile is
-not counted. A mutant that no bench notices is compared with the design by Yosys: if induction over all registers
+A mutant dies if a Verilog bench fails, in the first of the simulators that notices it. A mutant that does not compile
+is not counted. A mutant that no bench notices is compared with the design by Yosys: if induction over all registers
 proves that the changed module computes the same, the mutant is equivalent and is not counted either. All other mutants
-survive. They are kept as patches, and the results are kept so that a run can continue.
+survive, those in entries of tables that no input reads too. They are kept as patches, and the results are kept so that
+a run can continue.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dynagate.design.files import SIMULATORS
 from dynagate.hw.vectors.subject import Subject
 from dynagate.sim.mutants import Mutant, mutants_of
 from dynagate.sim.sources import SimulationError, read_sources
+from dynagate.sim.verify import check_simulators, checked_subjects, copy_design
 from dynagate.sim.verilate import environment
 
 DIED, SURVIVED, EQUIVALENT, INVALID = "died", "survived", "equivalent", "does not compile"
@@ -120,19 +122,20 @@ def patch_name(judged: Judged) -> str:
 
 
 def mutate(
-    folder: Path,
-    subjects: Sequence[Subject],
+    folder: str | os.PathLike[str],
     count: int,
     seed: int,
     kept: Path,
     simulators: Sequence[str] = SIMULATORS,
+    *,
     progress: Progress = quiet,
 ) -> MutationRun:
     """Run the benches on mutants of a design until `count` of them have died or survived.
 
+    The mutants are made in a temporary copy. An earlier run on the same design, benches and seed is continued.
+
     Args:
-        folder: Copy of the design's folder that no other process writes; its files are changed and restored.
-        subjects: Modules with benches.
+        folder: Folder of the design.
         count: Number of mutants in the score.
         seed: Seed of the mutants.
         kept: Folder in which verdicts and survivors of all designs and seeds are kept.
@@ -140,30 +143,34 @@ def mutate(
         progress: Function that receives a line of text before each mutant.
 
     Raises:
-        SimulationError: The folder cannot be written, or the benches of the design itself fail.
+        DesignError: The design is damaged, or a file of its bench was edited.
+        SimulationError: A simulator is missing, a folder cannot be written, or the benches fail without a mutant.
     """
-    design = subjects[0].design
+    check_simulators(simulators)
     check_folder(kept, SimulationError, "surviving mutants")
-    place = kept / f"{design.hash[:16]}-seed{seed}"
-    texts = read_sources([folder / f"{module}.v" for module in subjects[-1].tops])
-    state = _state(folder, texts, simulators)
-    judged = _kept(place, state)
-    bench = MutantBench(folder, subjects, texts, simulators)
-    counted = sum(each.counts for each in judged)
-    if counted < count and not judged:
-        progress("the benches of the design itself")
-        if said := bench.noticed(None):
-            raise SimulationError(f"the benches fail without a mutant: {said}; expected a design that passes")
-    for number, mutant in enumerate(mutants_of(texts, seed), 1):
-        if counted >= count or number > EXTRA_DRAWS * count:
-            break
-        if number <= len(judged):
-            continue
-        progress(f"mutant {number} ({mutant.kind}) at {mutant.file}:{mutant.line}; {counted} of {count} judged")
-        each = bench.judged(number, mutant)
-        judged.append(each)
-        counted += each.counts
-        _keep(place, state, judged, texts)
+    with tempfile.TemporaryDirectory() as work:
+        copy = Path(work) / "design"
+        copy_design(Path(folder).absolute(), copy)
+        subjects = checked_subjects(copy)
+        design = subjects[0].design
+        texts = read_sources([copy / f"{module}.v" for module in subjects[-1].tops])
+        bench = MutantBench(copy, subjects, texts, simulators)
+        place, state = kept / f"{design.hash[:16]}-seed{seed}", _state(copy, texts, simulators)
+        judged = _kept(place, state)
+        if not judged:
+            progress("the benches of the design itself")
+            if said := bench.noticed(None):
+                raise SimulationError(
+                    f"the benches fail without a mutant: {said}; expected a design that passes", code="DG-SIM-021"
+                )
+        for number, mutant in enumerate(mutants_of(texts, seed), 1):
+            counted = sum(each.counts for each in judged[:number])
+            if counted >= count or number > EXTRA_DRAWS * count:
+                break
+            if number > len(judged):
+                progress(f"mutant {number} ({mutant.kind}) at {mutant.file}:{mutant.line}; {counted} of {count} judged")
+                judged.append(bench.judged(number, mutant))
+                _keep(place, state, judged, texts)
     return MutationRun(design, seed, tuple(judged), place)
 
 
@@ -184,7 +191,8 @@ class MutantBench:
         if said:
             return Judged(number, mutant, DIED, said)
         module = module_of(self.texts[mutant.file], mutant.line)
-        if find_spec("pyosys") is not None and proved_equal(self.texts, mutant, module):
+        is_provable = mutant.kind != "table" and find_spec("pyosys") is not None
+        if is_provable and proved_equal(self.texts, mutant, module):
             return Judged(number, mutant, EQUIVALENT, f"Yosys proves by induction that {module} computes the same")
         return Judged(number, mutant, SURVIVED, f"no bench in {', '.join(self.simulators)} notices it")
 

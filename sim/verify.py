@@ -225,11 +225,7 @@ def _verify(
     progress: Progress,
 ) -> Verified:
     """Check and run the benches of a folder that no other process writes."""
-    design = _design(folder)
-    if faults := list(bench_faults(design, folder))[:MOST_FAULTS]:
-        raise DesignError(f"{'; '.join(faults)}; {REBUILD}", code="DG-SIM-013")
-    about = subjects(design, [0] * max(len(design.functions), 1))  # whose latencies the benches know
-    read_sources(_sources(folder, about[-1]))
+    about = checked_subjects(folder)
     others = None
     if drawn is not None:
         progress("drawing states")
@@ -238,7 +234,22 @@ def _verify(
     for subject in about:
         other = None if others is None else others[subject.module]
         runs += _module(folder, subject, simulators, other, cocotb, progress)
-    return Verified(design, "the folder's vectors" if drawn is None else "new vectors", tuple(runs))
+    return Verified(about[0].design, "the folder's vectors" if drawn is None else "new vectors", tuple(runs))
+
+
+def checked_subjects(folder: Path) -> list[Subject]:
+    """Return the modules with benches of a folder that no other process writes.
+
+    Raises:
+        DesignError: The design is damaged, a file of its bench was edited, or it has none.
+        SimulationError: Its Verilog is not dynagate's.
+    """
+    design = _design(folder)
+    if faults := list(bench_faults(design, folder))[:MOST_FAULTS]:
+        raise DesignError(f"{'; '.join(faults)}; {REBUILD}", code="DG-SIM-013")
+    about = subjects(design, [0] * max(len(design.functions), 1))  # whose latencies the benches know
+    read_sources(_sources(folder, about[-1]))
+    return about
 
 
 def _design(folder: Path) -> DesignRecord:

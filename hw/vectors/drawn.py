@@ -11,6 +11,7 @@ from dynagate.design.codec import Words
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph import Graph
+from dynagate.graph.evaluate import SHARES as FRACTIONS
 from dynagate.graph.parts import part_graph, parts_of, pooled
 from dynagate.graph.region import Kind, part_states
 from dynagate.hw.vectors.built import BuiltDatapath
@@ -73,14 +74,19 @@ class Pool(NamedTuple):
     """Description of a pool of states, some of which are chosen."""
 
     limits: Mapping[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
-    """Smallest and largest value of each entry that the input's format holds, by input."""
+    """Smallest and largest value of each entry that the input's format holds, by input; others stay in the region."""
     select: Select
 
 
 def format_limits(formatted: FormattedGraph) -> dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
-    """Return the smallest and the largest value that the format of each entry of an input holds, by input."""
+    """Return the smallest and the largest value that the format of each entry of an input holds, by input.
+
+    Inputs whose entries depend on one another or have a smaller domain are left out: parameters of links, and shares.
+    """
     each = {}
     for port in formatted.graph.inputs:
+        if port.parameter or port.name in FRACTIONS:
+            continue
         ends = np.array([formatted.formats[i].limits for i in port.nodes]).reshape(-1, 2)
         each[port.name] = ends[:, 0].reshape(port.shape), ends[:, 1].reshape(port.shape)
     return each
@@ -137,7 +143,7 @@ def _far(states: Arrays, kept: Collection[str], pool: Pool, seed: int) -> Arrays
 
     All entries are scaled; one input is scaled; one input is random; some entries are random; all entries are random.
     """
-    random, names = np.random.default_rng(seed), [name for name in states if name not in kept]
+    random, names = np.random.default_rng(seed), [name for name in states if name in pool.limits and name not in kept]
     count = len(next(iter(states.values())))
     kind, which = np.arange(count) % 5, random.integers(max(len(names), 1), size=count)
     factor = 2.0 ** random.uniform(0.0, FARTHEST, count)

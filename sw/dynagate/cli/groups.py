@@ -21,9 +21,9 @@ OPTIONS = {
     "Formats": "word proved certificate error target floor near-rest formats policy global",
     "Hardware": "ii units samples-per-run core stages axi tlast words choice budget family liberty board clock",
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 all boards rtl from to "
-    "seconds controller jobs backend cluster goal simulator",
+    "seconds controller jobs backend cluster goal simulator mutants mutant-seed",
     "Output": "show folder output open turn theme meshes port project-folder only-project report json record figures "
-    "cuda integers single pack cmake fmu strict",
+    "cuda integers single pack cmake fmu strict mutant-folder",
     "What to remove": "dry-run designs days",
 }
 """The options of each group, in the groups' order in a help text. A command's options keep their own order."""

@@ -36,6 +36,18 @@ class VerifyOptions:
         least=0,
         most=2**63 - 1,
     )
+    mutants: int | None = option(
+        "Change the Verilog in one place at a time, and print how many of this many mutants the benches notice.",
+        None,
+        most=100_000,
+    )
+    mutant_seed: int = option("Draw the mutants with this seed.", 1, least=0, most=2**63 - 1)
+    mutant_folder: Path = option(
+        "Keep the verdicts and the surviving mutants in this folder.",
+        Path("build/mutants"),
+        unit="FOLDER",
+        type=click.Path(path_type=Path),
+    )
 
 
 @command(
@@ -44,7 +56,8 @@ class VerifyOptions:
 Examples:
   dynagate verify build/designs/iiwa14-forward_dynamics_gradient-ii8-0123456789ab
   dynagate verify build/designs/iiwa14-forward_dynamics_gradient-ii8-0123456789ab --simulator icarus --seed 7
-  dynagate verify build/designs/iiwa14-forward_dynamics_gradient-units4-0123456789ab --simulator verilator""",
+  dynagate verify build/designs/iiwa14-forward_dynamics_gradient-units4-0123456789ab --simulator verilator
+  dynagate verify build/designs/two_joint_arm-inverse_dynamics-ii4-0123456789ab --mutants 50""",
 )
 @needs("sim", "amaranth", "scipy", "verilator", "cocotb")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
@@ -53,7 +66,8 @@ def verify(folder: Path, options: VerifyOptions) -> None:
     """Run the Verilog bench and the cocotb bench of the design or program in FOLDER.
 
     The output has samples, cycles, errors and functional coverage. The exit status is 0 if all benches pass, else 1. An
-    edited bench is refused.
+    edited bench is refused. With --mutants, only the Verilog benches run, on changed copies of the design; the status
+    is 0 if at least 98 % of the mutants die that are not equivalent.
     """
     simulators, seed = options.simulators, options.seed
     if not any((folder / name).is_file() for name in (FILE, OLD_PROGRAM)):
@@ -64,6 +78,22 @@ def verify(folder: Path, options: VerifyOptions) -> None:
     from dynagate.cli.progress import TerminalProgress
     from dynagate.sim.verify import verify as verified
 
+    if options.mutants is not None:
+        from dynagate.sim.mutation import mutate
+
+        if seed is not None:
+            raise BadParameter(
+                "--seed draws new states, and --mutants runs the benches of the folder; give one of the two, or "
+                "--mutant-seed for other mutants",
+                param_hint="--mutants",
+                code="DG-CLI-107",
+            )
+        with TerminalProgress() as progress:
+            run = mutate(
+                folder, options.mutants, options.mutant_seed, options.mutant_folder, simulators, progress=progress
+            )
+        click.echo(run.text())
+        sys.exit(0 if run.passed else 1)
     with TerminalProgress() as progress:
 
         def drawn(place: Path) -> dict[str, Vectors]:
