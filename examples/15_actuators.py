@@ -28,7 +28,7 @@ for name, chain in chains.items():
     motion = rollout(*start, still, **hold)
     beyond = ((motion.q - target) * np.sign(target)).max()
     off, most = np.abs(motion.q[-1] - target).max(), np.abs(motion.tau).max()
-    print(f"{name:>16}: overshoot {beyond:+.3f} rad, {off:.3f} rad off at the end, torque up to {most:.1f} N m")
+    print(f"{name}: overshoot {beyond:+.3f} rad, {off:.3f} rad off at the end, torque up to {most:.1f} N m")
 
 weights = np.zeros((2, steps + 1, 2))
 weights[0, -1] = motion.q[-1] - target

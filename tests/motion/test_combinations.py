@@ -349,7 +349,6 @@ SOLVERS = {
     "actuators with `JointPD()`": KEYWORD,
     **dict.fromkeys(("`MotorCurve`, `DCMotor`", "`LearnedActuator`", "`Delay`, `Lag`, `SeriesElastic`"), PLACE),
     "variable parameters": "a solver cannot take the variable parameters",
-    "actuators with `JointPD()`": KEYWORD,
     "`every`": KEYWORD,
     "`dt=None`": "expected the seconds of a knot",
     "`linearize`": KEYWORD,
