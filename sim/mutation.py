@@ -277,7 +277,7 @@ _PROOF = r"""
 from pyosys import libyosys
 design = libyosys.Design()
 for name, path in (("gold", {gold!r}), ("gate", {gate!r})):
-    for text in (f"read_verilog -sv {{path}}", "proc", "memory_collect", "memory_map", "opt_expr", "opt_clean",
+    for text in (f"read_verilog -sv {{path}}", "proc", "memory_collect", "memory_map", "opt_expr", "opt_clean -purge",
                  rf"rename {module} {{name}}", f"design -stash {{name}}"):
         libyosys.run_pass(text, design)
 for text in ("design -copy-from gold gold", "design -copy-from gate gate", "equiv_make gold gate equiv", "cd equiv",

@@ -49,6 +49,8 @@ MODULE = """module one (
   output reg [3:0] b
 );
   reg [4:0] sum_1;
+  wire [3:0] unread;
+  assign unread = a;
   always @(posedge clk) begin
     sum_1 = a + 4'h1;
     b <= sum_1[3:0];
@@ -58,7 +60,12 @@ endmodule
 
 
 @pytest.mark.parametrize(
-    ("line", "new", "equal"), [(6, "  reg [3:0] sum_1;", True), (8, "    sum_1 = a - 4'h1;", False)]
+    ("line", "new", "equal"),
+    [
+        (6, "  reg [3:0] sum_1;", True),
+        (8, "  assign unread = ~a;", True),
+        (10, "    sum_1 = a - 4'h1;", False),
+    ],
 )
 def test_yosys_proves_equivalence(line: int, new: str, equal: bool) -> None:
     pytest.importorskip("pyosys")
