@@ -494,11 +494,12 @@ def test_times_of_the_driver_are_not_negative_on_a_clock_with_noise(tmp_path: Pa
     built = dynagate.build(
         robots.load("two_joint_arm"), "inverse_dynamics", ii=8, axi=Axi(64, "batch"), folder=tmp_path
     )
-    noise = np.random.default_rng(1)
-    now = itertools.accumulate(int(noise.integers(0, 10**6)) for _ in itertools.count())
-    times = drivers_ns(built.design, built.region, (1, 8), rounds=2, clock=lambda: next(now))
-    assert min(times) >= 0.0
-    assert any(time == 0.0 for time in times)
+    times: list[float] = []
+    for seed in range(8):
+        noise = np.random.default_rng(seed)
+        now = itertools.accumulate(int(noise.integers(0, 10**6)) for _ in itertools.count())
+        times += drivers_ns(built.design, built.region, (1, 8), rounds=1, clock=now.__next__)
+    assert min(times) == 0.0
 
 
 def test_the_driver_of_a_robot_that_floats_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
