@@ -14,7 +14,10 @@ from click.testing import CliRunner
 from dynagate import Robot, Rollout, evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.control import Cost
+from dynagate.control.chip_ilqr import ChipIlqr
+from dynagate.control.ilqr import IlqrOptions
 from dynagate.forces import Damping
+from dynagate.forces.options import StepOptions
 from dynagate.graph.derivatives import jacobian, vjp
 from dynagate.graph.region import Region
 from dynagate.host.links import DeviceError
@@ -502,8 +505,8 @@ def test_leading_axes_of_parameters_broadcast_in_rollouts() -> None:
         (lambda robot: Rollout(robot, steps=2, dt=0.01, device="fixed"), "a rollout on a chip cannot take"),
         (lambda robot: trace(robot, "step", implicit_damping=True), "implicit_damping=True of this form cannot take"),
         (
-            lambda robot: dynagate.ilqr(robot, knots=3, dt=0.01, cost=COST),
-            "a solver cannot take the variable parameters 'forearm",
+            lambda robot: ChipIlqr.of(robot, COST, IlqrOptions(3, StepOptions(0.01), 3, 1e-6, 1e-9, 1e9)),
+            "a solver on a chip cannot take the variable parameters 'forearm",
         ),
     ],
 )

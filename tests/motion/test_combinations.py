@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 from dynagate import Robot, RobotWarning, Rollout, Trajectories, robots
 from dynagate.control import Cost
+from dynagate.control.knot_step import KnotStep
 from dynagate.forces import (
     CompliantContact,
     Contact,
@@ -36,7 +38,9 @@ from dynagate.forces import (
     Servo,
     Stops,
 )
+from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.integrators import JointPD, RigidContact
+from dynagate.integrators.motion_options import MotionOptions
 
 Arrays = dict[str, np.ndarray]
 
@@ -298,20 +302,49 @@ def test_gradients_by_targets_of_servos(column: str, feedback: bool) -> None:
 COST = Cost.quadratic(q=1.0, qd=0.1, tau=1e-3)
 
 
-def check_solver(make: Callable[..., Any], name: str, more: dict[str, Any]) -> None:
-    """Compare the states of a plan, or the cost of the guess among samples, with a rollout of the torques."""
-    row = ROWS[name]
-    options = dict(row.options) if name in COMPILED or "device" in row.options else {**row.options, "device": "numpy"}
+def check_solver(make: Callable[..., Any], name: str, column: str, more: dict[str, Any]) -> None:
+    """Compare the states of a plan, or the cost of the guess among samples, with a loop of single steps."""
+    row, options = ROWS[name], options_of(name, column)
+    options = options if name in COMPILED or "device" in row.options else {**options, "device": "numpy"}
     with make(row.robot, knots=STEPS, dt=row.dt, cost=COST, **more, **options) as solver:
-        plan = solver(START, SPEED, TORQUES, goal=np.zeros(2), **row.inputs)
-    steps = Rollout(row.robot, STEPS, DT, device="numpy", **{k: v for k, v in options.items() if k not in OF_CALLS})
+        named = {**row.inputs, **row.parameters, **({} if row.dt else {"dt": np.array(DT)})}
+        plan = solver(START, SPEED, TORQUES, goal=np.zeros(2), **named)
+    contacts = {"contacts": options["contacts"]} if column == "ground" else {}
     if not more:
-        np.testing.assert_allclose(plan.q, steps(START, SPEED, plan.tau, **row.inputs).q, atol=row.atol)
+        for k, (q, qd) in enumerate(by_steps(row, plan.tau, contacts)):
+            np.testing.assert_allclose(plan.q[:, k], q, atol=row.atol)
+            np.testing.assert_allclose(plan.qd[:, k], qd, atol=max(10.0 * row.atol, 1e-7))
+        if name not in COMPILED:
+            check_knot(name, column)
         return
-    motion = steps(START, SPEED, TORQUES, **row.inputs)
-    states = 0.5 * ((motion.q**2).sum(axis=2) + 0.1 * (motion.qd**2).sum(axis=2))
+    q, qd = (np.stack(x, axis=1) for x in zip(*by_steps(row, TORQUES, contacts), strict=True))
+    states = 0.5 * ((q**2).sum(axis=2) + 0.1 * (qd**2).sum(axis=2))
     cost = DT * (states[:, :-1] + 0.5e-3 * (TORQUES**2).sum(axis=2)).sum(axis=1) + states[:, -1]
     np.testing.assert_allclose(plan.least, cost, rtol=max(1e-9, row.atol))
+
+
+def check_knot(name: str, column: str) -> None:
+    """Compare the derivatives that iLQR has of a step with differences of steps."""
+    row, options = ROWS[name], {k: v for k, v in options_of(name, column).items() if k not in ("every", "linearize")}
+    step = KnotStep(row.robot, MotionOptions(dt=row.dt, **options))
+    steps, linear = step.derivatives({"q": "q0", "qd": "qd0", "tau": "u"})
+    derived = Loop("derived", "", (*steps, linear), {}, Count(1), last=("a", "b"))
+    moved = Loop("moved", "", step.steps("u"), {}, Count(1), last=("q_end", "qd_end"))
+    others = {key: value[:, 0] for key, value in row.inputs.items()} | row.parameters
+    others |= {"dt": np.full(3, DT), "active": np.ones((3, 1))}
+    others |= {key: np.repeat(value[None], 3, axis=0) for key, value in step.begin.items()}
+
+    def evaluated(loop: Loop, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        values = {**others, "q0": q, "qd0": qd, "u": tau}
+        results = evaluate_loop(loop, {port.name: values[port.name] for port in loop.inputs})
+        return np.concatenate([results[each] for each in loop.last], axis=-1)
+
+    tau = TORQUES[:, 0]
+    found = evaluated(derived, START, SPEED, tau)
+    for k, way in enumerate(1e-6 * np.eye(6)):
+        q, qd, u = np.split(way, 3)
+        ends = [evaluated(moved, START + s * q, SPEED + s * qd, tau + s * u) for s in (1.0, -1.0)]
+        np.testing.assert_allclose(found[:, :, k], (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-5)
 
 
 SAMPLED = {"temperature": 1.0, "spread": 0.5, "samples": 1}
@@ -321,8 +354,10 @@ COLUMNS: dict[str, Callable[[str], None]] = {
     "JAX, ground": lambda name: check_framework("jax", name, "ground"),
     "PyTorch": lambda name: check_framework("torch", name, "explicit"),
     "PyTorch, ground": lambda name: check_framework("torch", name, "ground"),
-    "iLQR": lambda name: check_solver(dynagate.ilqr, name, {}),
-    "MPPI": lambda name: check_solver(dynagate.mppi, name, SAMPLED),
+    "iLQR": lambda name: check_solver(dynagate.ilqr, name, "explicit", {}),
+    "iLQR, ground": lambda name: check_solver(dynagate.ilqr, name, "ground", {}),
+    "MPPI": lambda name: check_solver(dynagate.mppi, name, "explicit", SAMPLED),
+    "MPPI, ground": lambda name: check_solver(dynagate.mppi, name, "ground", SAMPLED),
 }
 
 STOPS, FIXED = "takes no forces.Stops; expected forces=[dynagate.forces.Limits(stiffness)]", '"fixed"'
@@ -343,14 +378,9 @@ OPERATORS = {
 PLACE = "has no place here; expected dynagate.Rollout(robot, forces=[...])"
 KEYWORD = "got an unexpected keyword argument"
 SOLVERS = {
-    "`feedback=True`": KEYWORD,
-    "`feedback=` with bounds": KEYWORD,
-    "`feedback=JointPD()`": KEYWORD,
-    "actuators with `JointPD()`": KEYWORD,
     **dict.fromkeys(("`MotorCurve`, `DCMotor`", "`LearnedActuator`", "`Delay`, `Lag`, `SeriesElastic`"), PLACE),
-    "variable parameters": "a solver cannot take the variable parameters",
+    "actuators with `JointPD()`": PLACE,
     "`every`": KEYWORD,
-    "`dt=None`": "expected the seconds of a knot",
     "`linearize`": KEYWORD,
     FIXED: "expected one of numpy, cpu, cuda",
 }
@@ -364,12 +394,14 @@ REFUSED: dict[str, dict[str, str]] = {
     "PyTorch": OPERATORS,
     "PyTorch, ground": {**ON_GROUND, **OPERATORS},
     "iLQR": SOLVERS,
+    "iLQR, ground": SOLVERS,
     "MPPI": SOLVERS,
+    "MPPI, ground": SOLVERS,
 }
 """Text of the error of each cell that is refused, by column and row."""
 
-ABSENT = {(column, BIND) for column in ("JAX", "JAX, ground", "PyTorch", "PyTorch, ground", "iLQR", "MPPI")}
-ABSENT |= {("iLQR", VJP), ("MPPI", VJP)}
+ABSENT = {(column, BIND) for column in REFUSED if column not in METHODS}
+ABSENT |= {(column, VJP) for column in REFUSED if column.startswith(("iLQR", "MPPI"))}
 """Cells without a meaning: calls that a column does not have."""
 
 
@@ -401,6 +433,25 @@ def test_a_cell_is_computed_right_or_refused(column: str, name: str) -> None:
         return
     with pytest.raises((ValueError, TypeError), match=re.escape(text)):
         COLUMNS[column](name)
+
+
+def test_solvers_refuse_wrong_steps_and_contact_in_integers() -> None:
+    solver = dynagate.ilqr(ARM, knots=2, dt=None, cost=COST, device="numpy")
+    for dt in (0.0, [0.01, -0.01, 0.01]):
+        with pytest.raises(ValueError, match="expected time steps of more than 0 s"):
+            solver(START, SPEED, goal=np.zeros(2), dt=dt)
+    on_ground = dynagate.ilqr(ARM, knots=2, dt=DT, cost=COST, contacts=GROUND, device="numpy")
+    with pytest.raises(ValueError, match="expected compliant contact, as a force"):
+        on_ground.on_integers(START, SPEED, goal=np.zeros(2))
+    with pytest.raises(ValueError, match="expected an explicit integrator, such as 'rk4', or contacts="):
+        dynagate.ilqr(ARM, knots=2, dt=DT, cost=COST, integrator="variational")
+
+
+@pytest.mark.parametrize("make", [dynagate.ilqr, partial(dynagate.mppi, **{"temperature": 1.0, "spread": 0.5})])
+def test_a_motion_whose_contact_has_not_converged_has_no_cost(make: Callable[..., Any]) -> None:
+    solver = make(ARM, knots=3, dt=DT, cost=COST, contacts=replace(GROUND, sweeps=1), device="numpy")
+    plan = solver(START, SPEED, TORQUES, goal=np.zeros(2))
+    assert plan.failed.tolist() == [True, False, True]  # the middle one is in the air
 
 
 def table() -> str:

@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.arrays import Array
-from dynagate.control.cost import CostGraphs, Expansion
+from dynagate.control.cost import DT, CostGraphs, Expansion
 from dynagate.control.forward import with_cost
+from dynagate.control.knot_step import KnotStep
 from dynagate.control.numbers import Floats
 from dynagate.control.riccati import CostToGo, Gains, moved, regularized, riccati
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
 from dynagate.control.terminal_unit import OneUnit
 from dynagate.control.torque_bounds import FreeTorques
 from dynagate.dynamics.spatial import select, zeros
-from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
-from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.robot import Robot
 
 NOW = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
@@ -39,8 +38,8 @@ class Backward:
     """The robot."""
     costs: CostGraphs
     """The cost."""
-    step: StepOptions
-    """Options of the step from knot to knot."""
+    step: KnotStep
+    """The step from knot to knot."""
     numbers: Floats
     """The arithmetic: floating point, or integers of a chip."""
     torques: FreeTorques
@@ -52,11 +51,11 @@ class Backward:
         """Return the loop from the last knot to the first, given the inputs of each knot besides its state and
         torques.
         """
-        linear = self._driven(linearized_step_graph(self.robot, self.step).named(NOW, {}))
+        steps, linear = self.step.derivatives(NOW)
         return Loop(
             "sweep",
             self.robot.name,
-            (linear, *self._knot()),
+            (*steps, self._driven(linear), *self._knot()),
             {"slope_next": "slope", "curvature_next": "curvature", **SUMS, **self.unit.carry},
             Count(knots),
             (*NOW.values(), *each),
@@ -91,18 +90,16 @@ class Backward:
 
     def _knot(self) -> tuple[Graph | Loop, ...]:
         n, nx, nu = self.robot.nv, 2 * self.robot.nv, len(self.torques.driven)
-        step = self.step
-        semi = step.method == "semi_implicit_euler" and not self.robot.quaternions()
 
         def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
             slope, curvature = recording.input("slope", (nx,)), recording.input("curvature", (nx, nx), symmetric=True)
             a, b = recording.input("a", (nx, nx)), recording.input("b", (nx, nu))
             sums = {name: recording.input(name, ()) for name in ("reg_now", *SUMS.values())}
             after = CostToGo(slope, curvature)
-            if semi:
+            if self.step.moves_by_velocity:
                 unit = np.eye(n, nx).astype(object)
                 after, a, b = (
-                    moved(after, step.dt or 0.0),
+                    moved(after, values[DT][()] if self.step.dt is None else self.step.dt),
                     np.concatenate([unit, a[n:]]),
                     np.concatenate([zeros(n, nu), b[n:]]),
                 )

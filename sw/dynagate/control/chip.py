@@ -21,6 +21,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Count, Loop, OfGraph, evaluate_iteration
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.robot import Robot
+from dynagate.robot.variable import check_constant
 
 CALL = ("q", "qd", "guess", "warm")
 """Inputs of every call: the state, the initial torques of all knots, and whether to start from the last call's
@@ -98,6 +99,7 @@ def chip_inputs(robot: Robot, cost: Cost, step: StepOptions, reserved: Collectio
     """
     if step.dt is None:
         raise ArgumentError("dt=None of a solver on a chip; expected the seconds of a knot", code="DG-SOLVER-001")
+    check_constant(robot, "a solver on a chip")
     if inputs := step_inputs(robot, step):
         raise ArgumentError(
             f"steps of {robot.name} take '{inputs[0]}' of each knot; expected forces without inputs, and no "

@@ -21,7 +21,8 @@ from dynagate.base.philox import DEVIATION, FRAC
 from dynagate.base.upper_limits import MAX_SAMPLES
 from dynagate.control.chip import CALL, ChipSolver, ahead, apart, begins, chip_inputs, of_calls
 from dynagate.control.cost import Cost, CostGraphs
-from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
+from dynagate.control.forward import bounded, carried, recorded, stepped, with_cost
+from dynagate.control.knot_step import KnotStep
 from dynagate.dynamics.spatial import array, chosen, exp, noise, select
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
@@ -167,16 +168,18 @@ STATE = {f"{name}_next": f"{name}_before" for name in ("live", "number", "least"
 def _samples(robot: Robot, costs: CostGraphs, options: MppiOptions) -> Loop:
     """Return the loop over samples, from the state q0, qd0 and the torques of all knots to the weighted mean."""
     knots, name = options.knots, robot.name
+    step = KnotStep(robot, options.step)
+    carry = carried(step)
     drawn = {f"{value}_next": value for value in ("drawn", "at", *options.line)}
     forward = Loop(
         "forward",
         name,
-        (_torques(robot, options), *stepped(costs, options.step, "u_try")),
-        {**CARRY, **drawn},
+        (_torques(robot, options), *stepped(costs, step, "u_try")),
+        {**carry, **drawn},
         Count(knots),
         ("us",),
         ("u_try",),
-        tuple(CARRY),
+        tuple(carry),
     )
     blend = Loop(
         "blend",

@@ -27,7 +27,6 @@ from dynagate.graph.derivatives import Derivative, output_values
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.robot import Robot, RobotError
-from dynagate.robot.variable import check_constant
 
 Weight = float | Sequence[float] | Array
 
@@ -35,6 +34,8 @@ SCOPE = "cost"
 """Prefix of the inputs of a cost in loops of solvers."""
 OWN = ("q", "qd", "tau")
 """Inputs that every cost has."""
+DT = "dt"
+"""The input with the seconds of a knot, if a call passes them."""
 
 
 NQ, NV = -1, -2
@@ -111,8 +112,15 @@ class Knot:
 
     def _of_frame(self, function: str, output: str, inputs: Mapping[str, Array]) -> Array:
         graph = trace(self.robot, function, outputs=[output])
-        values = self._recording.replay(graph, inputs)
+        values = self._recording.replay(graph, {**inputs, **recorded_parameters(self._recording, graph)})
         return output_values(graph.outputs, values)[output]
+
+
+def recorded_parameters(recording: Recording, graph: Graph) -> dict[str, Array]:
+    """Return the robot's variable parameters that a graph depends on, as inputs of a recording."""
+    ports = [port for port in graph.inputs if port.parameter]
+    known = recording.inputs
+    return {each.name: known[each.name] if each.name in known else recording.input_like(each) for each in ports}
 
 
 Term = Callable[[Knot], Any]
@@ -295,12 +303,11 @@ class CostGraphs:
     Args:
         robot: The robot.
         cost: The cost.
-        dt: Seconds that a knot of the running cost stands for.
+        dt: Seconds that a knot of the running cost stands for; None for the input `dt` ().
         kept: Bounds and constraints that cost where a motion violates them, or None.
     """
 
-    def __init__(self, robot: Robot, cost: Cost, dt: float, kept: MotionBounds | None = None) -> None:
-        check_constant(robot, "a solver")
+    def __init__(self, robot: Robot, cost: Cost, dt: float | None, kept: MotionBounds | None = None) -> None:
         self.robot, self.inputs = robot, cost.inputs_of(robot)
         self.running = self._graph("running_cost", cost.running, kept, last=False, factor=dt)
         self.final = self._graph("final_cost", cost.final, kept, last=True, factor=1.0)
@@ -315,7 +322,9 @@ class CostGraphs:
         """Add the inputs of the cost to a recording: the state, the torques, and the inputs of calls."""
         return (self.final if last else self.running).record(recording)
 
-    def _graph(self, name: str, term: Term | None, kept: MotionBounds | None, *, last: bool, factor: float) -> _Term:
+    def _graph(
+        self, name: str, term: Term | None, kept: MotionBounds | None, *, last: bool, factor: float | None
+    ) -> _Term:
         graph = knot_graph(name, self.robot, self.inputs, term, last)
         if kept and kept.of(last).count:
             return _Bounded(graph, self.robot, factor, kept.of(last))
@@ -368,27 +377,32 @@ class _Term:
 
     Attributes:
         graph: The graph of its result, residuals (m,) or a number ().
-        factor: Factor of the cost.
+        factor: Factor of the cost; None for the input `dt`.
     """
 
-    def __init__(self, graph: Graph, robot: Robot, factor: float) -> None:
+    def __init__(self, graph: Graph, robot: Robot, factor: float | None) -> None:
         self.graph, self.robot, self.factor = graph, robot, factor
         self.is_number = graph.outputs[0].shape == ()
 
     def record(self, recording: Recording) -> dict[str, Array]:
         """Add the inputs of the term to a recording."""
-        return {port.name: recording.input_like(port) for port in self.graph.inputs}
+        dt = {DT: recording.input(DT, ())} if self.factor is None else {}
+        return {**{port.name: recording.input_like(port) for port in self.graph.inputs}, **dt}
+
+    def _factor(self, values: Mapping[str, Array]) -> Any:
+        """Return the factor of the cost."""
+        return values[DT][()] if self.factor is None else self.factor
 
     def value(self, recording: Recording, values: Mapping[str, Array]) -> Any:
         """Record the cost ()."""
         (result,) = output_values(self.graph.outputs, recording.replay(self.graph, values)).values()
-        return self._cost(result)
+        return self._cost(result, self._factor(values))
 
-    def _cost(self, result: Array) -> Any:
+    def _cost(self, result: Array, factor: Any) -> Any:
         with scope("cost"):
             if self.is_number:
-                return result[()] * self.factor
-            return sum((r * r for r in result), 0.0) * (0.5 * self.factor)
+                return result[()] * factor
+            return sum((r * r for r in result), 0.0) * (factor * 0.5)
 
     def expansion(self, recording: Recording, values: Mapping[str, Array]) -> Expansion:
         """Record the cost with its derivatives."""
@@ -397,7 +411,7 @@ class _Term:
     def _gauss_newton(self, recording: Recording, values: Mapping[str, Array]) -> Expansion:
         derivative, nodes = Derivative(self.graph, self.robot), recording.replay(self.graph, values)
         residuals = output_values(self.graph.outputs, nodes)["result"]
-        nv = self.robot.nv
+        nv, factor = self.robot.nv, self._factor(values)
         names = [name for name in OWN if name in values]
         by_input = derivative.columns(nodes, names)
         columns = [by_input[name]["result"].reshape(len(residuals), nv) for name in names]
@@ -407,16 +421,16 @@ class _Term:
         )
         with scope("cost"):
             return Expansion(
-                self._cost(residuals),
-                (by_x.T @ residuals) * self.factor if len(residuals) else np.zeros(2 * nv).astype(object),
-                (by_u.T @ residuals) * self.factor,
-                _gram(by_x, by_x, self.factor),
-                _gram(by_u, by_x, self.factor),
-                _gram(by_u, by_u, self.factor),
+                self._cost(residuals, factor),
+                (by_x.T @ residuals) * factor if len(residuals) else np.zeros(2 * nv).astype(object),
+                (by_u.T @ residuals) * factor,
+                _gram(by_x, by_x, factor),
+                _gram(by_u, by_x, factor),
+                _gram(by_u, by_u, factor),
             )
 
     def _exact(self, recording: Recording, values: Mapping[str, Array]) -> Expansion:
-        names, nv = [name for name in OWN if name in values], self.robot.nv
+        names, nv, factor = [name for name in OWN if name in values], self.robot.nv, self._factor(values)
         gradient = self._gradient(names)
         derivative, nodes = Derivative(gradient, self.robot), recording.replay(gradient, values)
         slopes = output_values(gradient.outputs, nodes)
@@ -424,15 +438,15 @@ class _Term:
 
         def block(a: str, b: str) -> Array:
             with scope("cost"):
-                return (rows[b][f"by_{a}"].reshape(nv, nv) + rows[a][f"by_{b}"].reshape(nv, nv).T) * (0.5 * self.factor)
+                return (rows[b][f"by_{a}"].reshape(nv, nv) + rows[a][f"by_{b}"].reshape(nv, nv).T) * (factor * 0.5)
 
         none = np.zeros((0, nv)).astype(object)
         by_xx = np.block([[block(a, b) for b in names[:2]] for a in names[:2]])
         by_ux = np.concatenate([block("tau", b) if "tau" in names else none for b in names[:2]], axis=1)
         by_uu = block("tau", "tau") if "tau" in names else np.zeros((0, 0))
-        slope = {name: slopes[f"by_{name}"] * self.factor for name in names}
+        slope = {name: slopes[f"by_{name}"] * factor for name in names}
         by_x = np.concatenate([slope["q"], slope["qd"]])
-        value = self._cost(slopes["result"])
+        value = self._cost(slopes["result"], factor)
         return Expansion(value, by_x, slope.get("tau", np.zeros(0).astype(object)), by_xx, by_ux, by_uu)
 
     def _gradient(self, names: Sequence[str]) -> Graph:
@@ -448,13 +462,15 @@ class _Term:
 class _Bounded(_Term):
     """A cost with that of the violation of bounds and constraints."""
 
-    def __init__(self, graph: Graph, robot: Robot, factor: float, bounded: BoundedValues) -> None:
+    def __init__(self, graph: Graph, robot: Robot, factor: float | None, bounded: BoundedValues) -> None:
         super().__init__(graph, robot, factor)
         self.bounded = bounded
 
     def record(self, recording: Recording) -> dict[str, Array]:
         own = {name: recording.input(name, shape) for name, shape in self.bounded.shapes.items()}
-        return {**super().record(recording), **own}
+        of_cost = super().record(recording)
+        of_bounds = recorded_parameters(recording, self.bounded.graph) if self.bounded.graph else {}
+        return {**of_cost, **own, **of_bounds}
 
     def value(self, recording: Recording, values: Mapping[str, Array]) -> Any:
         with scope("bounds"):
@@ -493,7 +509,7 @@ class _Bounded(_Term):
         )
 
 
-def _gram(a: Array, b: Array, factor: float) -> Array:
+def _gram(a: Array, b: Array, factor: Any) -> Array:
     """Return factor · aᵀ b."""
     if not len(a):
         return np.zeros((a.shape[1], b.shape[1])).astype(object)

@@ -11,39 +11,41 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.control.cost import CostGraphs
+from dynagate.control.knot_step import KnotStep, Steps
 from dynagate.dynamics.spatial import array, select, zeros
-from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
-from dynagate.integrators.step import step_graph
 from dynagate.robot import Robot
 
-CARRY = {"q_end": "q0", "qd_end": "qd0", "total_next": "total"}
-"""Values carried from knot to knot: the state, and the sum of the running cost."""
+TOTAL = {"total_next": "total"}
+"""The sum of the running cost, which is carried from knot to knot."""
 
 
-def stepped(costs: CostGraphs, options: StepOptions, torque: str) -> tuple[Graph, Graph]:
+def stepped(costs: CostGraphs, step: KnotStep, torque: str) -> Steps:
     """Return the step from q0 and qd0 to q_end and qd_end, and the graph that adds its running cost.
 
     Args:
         costs: The cost.
-        options: Options of the step.
+        step: The step.
         torque: Name of the torques.
 
     Returns:
-        The step, and the graph from `total` to `total_next`.
+        The parts of the step, and the graph from `total` to `total_next`.
     """
-    step = step_graph(costs.robot, options)
-    names = {"q": "q0", "qd": "qd0", "tau": torque}
 
     def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
         total = recording.input("total", ())[()]
         return {"total_next": total + costs.running.value(recording, values)}
 
     running = with_cost(costs, "running", False, record)
-    return step.named(names, {"q_next": "q_end", "qd_next": "qd_end"}), running.named(names, {})
+    return *step.steps(torque), running.named({"q": "q0", "qd": "qd0", "tau": torque}, {})
+
+
+def carried(step: KnotStep) -> dict[str, str]:
+    """Return the values that are carried from knot to knot: those of the step, and the sum of the running cost."""
+    return {**step.carry, **TOTAL}
 
 
 def bounded(torques: Array, bounds: tuple[Array, Array] | None) -> Array:
@@ -62,12 +64,15 @@ def bounded(torques: Array, bounds: tuple[Array, Array] | None) -> Array:
 
 
 def holding_loop(robot: Robot) -> Loop:
-    """Return the loop from q0 (nq,) to the torques tau (nv,) that hold the robot at rest there."""
+    """Return the loop from q0 (nq,) and the robot's variable parameters to the torques tau (nv,) that hold the robot at
+    rest there.
+    """
     inverse = trace(robot, "inverse_dynamics")
     recording = Recording("holding", robot.name)
-    (place,) = (port for port in inverse.inputs if port.name == "q")
+    given = [port for port in inverse.inputs if port.name == "q" or port.parameter]
     still = zeros(robot.nv)
-    values = recording.replay(inverse, {"q": recording.input_like(place), "qd": still, "qdd": still})
+    inputs = {port.name: recording.input_like(port) for port in given}
+    values = recording.replay(inverse, {**inputs, "qd": still, "qdd": still})
     graph = recording.graph({"tau": output_values(inverse.outputs, values)["tau"]}).named({"q": "q0"}, {})
     return Loop("holding", robot.name, (graph,), {}, Count(1), last=("tau",))
 

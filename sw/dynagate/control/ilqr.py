@@ -17,8 +17,9 @@ from dynagate.base.errors import ArgumentError
 from dynagate.control.backward import backward_class
 from dynagate.control.bounded_values import MotionBounds
 from dynagate.control.cost import Cost, CostGraphs
-from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
+from dynagate.control.forward import bounded, carried, recorded, stepped, with_cost
 from dynagate.control.joint_bounds import WITHIN
+from dynagate.control.knot_step import KnotStep
 from dynagate.control.numbers import FLOATS, Floats
 from dynagate.control.state_bounds import FreeStates, states_of
 from dynagate.control.terminal_unit import OneUnit, units_of
@@ -29,7 +30,6 @@ from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.recorder import Recording
-from dynagate.integrators.explicit_method import step_inputs
 from dynagate.robot import Robot
 
 DECREASES, INCREASES, FACTOR = 0.5, 0.01, 10.0
@@ -142,12 +142,13 @@ Record = Callable[[Mapping[str, Array]], Mapping[str, Any]]
 class _Builder:
     def __init__(self, robot: Robot, cost: Cost, options: IlqrOptions) -> None:
         self.robot, self.options, self.nv = robot, options, robot.nv
-        self.costs = CostGraphs(robot, cost, options.step.dt or 0.0, options.kept)
-        self.each = (*step_inputs(robot, options.step), *self.costs.each)
+        self.step = KnotStep(robot, options.step)
+        self.costs = CostGraphs(robot, cost, options.step.dt, options.kept)
+        self.each = (*self.step.inputs, *self.costs.each)
         self.numbers, self.states = options.numbers, options.states
         torques = torques_of(self.nv, options.bounds)
         unit = units_of(self.costs, options.step, torques.driven) if self.numbers.finite else OneUnit()
-        self.pass_back = backward_class(robot)(robot, self.costs, options.step, self.numbers, torques, unit)
+        self.pass_back = backward_class(robot)(robot, self.costs, self.step, self.numbers, torques, unit)
 
     def loop(self) -> Loop:
         options = self.options
@@ -174,16 +175,16 @@ class _Builder:
         return Loop("search", self.robot.name, steps, {"alpha_next": "alpha"}, stop, last=last)
 
     def _forward(self) -> Loop:
-        step, running = stepped(self.costs, self.options.step, "u_try")
+        unsolved = () if self.step.unsolved is None else (self.step.unsolved,)
         return Loop(
             "forward",
             self.robot.name,
-            (self._torques(), step, running),
-            CARRY,
+            (self._torques(), *stepped(self.costs, self.step, "u_try")),
+            carried(self.step),
             Count(self.options.knots),
             ("qs", "qds", "us", "gains", "feeds", *self.each),
             ("q_try", "qd_try", "u_try"),
-            ("q_end", "qd_end", "total_next"),
+            ("q_end", "qd_end", "total_next", *unsolved),
         )
 
     def _torques(self) -> Graph:
@@ -208,7 +209,7 @@ class _Builder:
             total, cost, fall, alpha, fresh = (
                 recording.input(name, ())[()] for name in ("total_next", "cost", "fall", "alpha", "fresh")
             )
-            reached = total + self.costs.final.value(recording, values)
+            reached = self.step.infinite_if_unsolved(recording, total + self.costs.final.value(recording, values))
             expected = fall * alpha * (1.0 + alpha * -0.5)
             enough = select(cost - reached + expected * -ACCEPTED, 1.0, select(FLAT - fall, 1.0, 0.0))
             if_finite = self.numbers.if_finite

@@ -13,20 +13,20 @@ import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.control.cost import Cost, CostGraphs
-from dynagate.control.forward import CARRY, recorded, stepped, with_cost
+from dynagate.control.forward import carried, recorded, stepped, with_cost
 from dynagate.control.joint_bounds import WITHIN, JointBounds
+from dynagate.control.knot_step import KnotStep
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
-from dynagate.integrators.explicit_method import step_inputs
 from dynagate.robot import Robot
 
 
 def sampled_loop(
     robot: Robot,
     cost: Cost,
-    step: StepOptions,
+    options: StepOptions,
     knots: int,
     joints: JointBounds | None = None,
     temperature: float = 1.0,
@@ -39,23 +39,24 @@ def sampled_loop(
     Args:
         robot: The robot.
         cost: The cost.
-        step: Options of the step from knot to knot.
+        options: Options of the step from knot to knot.
         knots: Number of knots.
         joints: Bounds of joints. The largest violation, from the input most = 0, costs `temperature` for each
             WITHIN.
         temperature: Difference of cost that reduces the weight by a factor of e.
     """
-    costs = CostGraphs(robot, cost, step.dt or 0.0)
-    per_iteration = ("tau", *step_inputs(robot, step), *costs.each)
-    ends: tuple[str, ...] = ("q_end", "qd_end", "total_next")
-    steps: tuple[Graph, ...] = stepped(costs, step, "tau")
-    carry = CARRY
+    costs, step = CostGraphs(robot, cost, options.dt), KnotStep(robot, options)
+    per_iteration = ("tau", *step.inputs, *costs.each)
+    unsolved = () if step.unsolved is None else (step.unsolved,)
+    ends: tuple[str, ...] = ("q_end", "qd_end", "total_next", *unsolved)
+    steps, carry = stepped(costs, step, "tau"), carried(step)
     if joints is not None:
-        steps, carry, ends = (*steps, _most(robot, joints)), {**CARRY, "most_next": "most"}, (*ends, "most_next")
+        steps, carry, ends = (*steps, _most(robot, joints)), {**carry, "most_next": "most"}, (*ends, "most_next")
     forward = Loop("forward", robot.name, steps, carry, Count(knots), per_iteration, (), ends)
 
     def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
         total = recording.input("total_next", ())[()] + costs.final.value(recording, values)
+        total = step.infinite_if_unsolved(recording, total)
         if joints is not None:
             total = total + recording.input("most_next", ())[()] * (temperature / WITHIN)
         return {"cost": total}

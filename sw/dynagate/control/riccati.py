@@ -43,7 +43,7 @@ class Gains(NamedTuple):
     """1 if all pivots are positive, else 0."""
 
 
-def moved(value: CostToGo, dt: float) -> CostToGo:
+def moved(value: CostToGo, dt: Any) -> CostToGo:
     """Return the cost to go of the state before the position update of a semi-implicit step, q⁺ = q + dt q̇⁺."""
     n = len(value.slope) // 2
     curvature, slope = value.curvature, value.slope

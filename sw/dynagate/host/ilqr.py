@@ -25,18 +25,19 @@ from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
 from dynagate.control.joint_bounds import SHIFT, WEIGHT, WITHIN, of_last
 from dynagate.control.state_bounds import FreeStates
 from dynagate.control.training_problems import check_solved
-from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
-from dynagate.forces.options import StepOptions
 from dynagate.graph.loop import ITERATIONS
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.problems import ProblemInput, Problems
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts, loop_input
+from dynagate.integrators.feedback import Feedback
+from dynagate.integrators.implicit.rigid_contact import RigidContact
+from dynagate.integrators.motion_options import MotionOptions
 from dynagate.native.package import loop_package
 from dynagate.native.package_files import write_package
 from dynagate.native.portable_loop import same_inputs
@@ -55,7 +56,7 @@ class Ilqr(Solver):
     Args:
         robot: The robot, the path of its URDF file, or the name of a robot that ships.
         knots: Number of torques of the horizon.
-        dt: Seconds of each torque.
+        dt: Seconds of each torque, or None if each call passes `dt`.
         cost: The cost of a motion, `dynagate.control.Cost`.
         iterations: Largest number of iterations, at most 1,000.
         tolerance: A problem has converged if the next iteration can gain no more than this, in the unit of the cost.
@@ -73,6 +74,9 @@ class Ilqr(Solver):
             of the constraint.
         integrator: An explicit integrator, as of `dynagate.Rollout`.
         form, forces, constrained, implicit_damping: Options of the steps, as of `dynagate.Rollout`.
+        contacts: Rigid ground, as of `dynagate.Rollout`. A motion with a step that has not converged costs infinity.
+        feedback: The robot's own feedback law, as of `dynagate.Rollout`. The planned torques are added to its torques.
+            Costs and `bounds` are of the planned torques.
         device: "cpu", all iterations in one call of compiled C with problems in the lanes of vectors; "cuda"; or
             "numpy", the reference.
         dtype: "float64" or "float32" ("cpu", "cuda").
@@ -102,7 +106,7 @@ class Ilqr(Solver):
         robot: RobotOrName,
         *,
         knots: int,
-        dt: float,
+        dt: float | None,
         cost: Cost,
         iterations: int = 100,
         tolerance: float = 1e-9,
@@ -111,10 +115,12 @@ class Ilqr(Solver):
         joint_bounds: Any = None,
         constraints: Sequence[Constraint] = (),
         within: float = WITHIN,
-        integrator: str = DEFAULT_INTEGRATOR,
+        integrator: str | None = None,
         form: str | None = None,
         forces: Sequence[Force] = (),
         constrained: bool = False,
+        contacts: RigidContact | None = None,
+        feedback: Feedback = False,
         implicit_damping: bool = False,
         device: Literal["cpu", "cuda", "numpy"] | DeviceOptions = "cpu",
         dtype: npt.DTypeLike | None = None,
@@ -128,7 +134,7 @@ class Ilqr(Solver):
         self.constraints = checked(constraints)
         if self.constraints and isinstance(cost, Cost):
             cost = with_inputs(cost, self.constraints)
-        step = of_call(StepOptions, call, forces=check_forces(forces))
+        step = of_call(MotionOptions, call, forces=check_forces(forces))
         super().__init__(
             ILQR,
             robot,
@@ -250,12 +256,16 @@ class Ilqr(Solver):
 
         Raises:
             ArgumentError: An argument is not right, a problem is not finite, fewer than half of the problems have a
-                solution in float64, or the solver has joint_bounds.
+                solution in float64, or the solver has joint_bounds or contacts.
         """
         self.check_open()
         if not is_whole(word) or not SHORTEST <= word <= LONGEST:
             raise ArgumentError(f"word={word!r}; expected {SHORTEST} to {LONGEST} bits", code="DG-SOLVER-034")
         self.options.states.check_integers()
+        if self.step.contacts is not None:
+            raise ArgumentError(
+                "contacts= of a solver in fixed point; expected compliant contact, as a force", code="DG-SOLVER-061"
+            )
         policy = Policy(int(word), guard_bits, arithmetic=Arithmetic(overflow=SATURATE))
         problems, _ = self._problems(q0, qd0, tau, None, inputs)
         batch, arrays = problems.batch, problems.inputs
@@ -329,7 +339,7 @@ class Ilqr(Solver):
     def fixed(self) -> dict[str, Array]:
         n = self.robot.nv
         values = {"feeds": np.zeros((self.knots, n)), "qd_last": np.zeros(n), **begin(self.options)}
-        return {name: np.asarray(value, self.dtype)[None] for name, value in values.items()}
+        return {**{name: np.asarray(value, self.dtype)[None] for name, value in values.items()}, **self.begun_knots}
 
     def new_outputs(self, batch: int) -> dict[str, Array]:
         """Return new arrays for results. Those of the loop are views into q and qd.
@@ -359,7 +369,7 @@ class Ilqr(Solver):
         Raises:
             ArgumentError: An input is not right.
         """
-        problems = self.begun(q0, qd0)
+        problems = self.begun(q0, qd0, inputs)
         cold = np.zeros(problems.leading, dtype=bool)
         if warm is not None and tau is not None:
             raise ArgumentError(
@@ -399,7 +409,7 @@ class Ilqr(Solver):
                 return guess, cold  # of another shape, which `put` reports
             cold |= ~np.isfinite(guess[name]).all(axis=axes)
         q = np.where(np.isfinite(q := problems.start("q0")), q, self._somewhere)
-        held = self.held(q.reshape(-1, self.robot.nq)).reshape(*problems.leading, self.robot.nv)
+        held = self.held(q.reshape(-1, self.robot.nq), problems.arrays).reshape(*problems.leading, self.robot.nv)
         begun = {"us": held[..., None, :], "qs": q[..., None, :], "qds": np.array(0.0), "gains": np.array(0.0)}
         return {
             name: np.where(cold.reshape(*cold.shape, *[1] * len(shapes[name])), begun[name], x)

@@ -13,7 +13,9 @@ from dynagate.base.arguments import check_names, common_axes, exact_text, leadin
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.fixedpoint.format import Format, carried, quantize
 from dynagate.fixedpoint.models.model import Ranges
+from dynagate.graph import Port
 from dynagate.graph.evaluate import SHARES, InputRange, check_entries
+from dynagate.robot import Robot
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -100,6 +102,43 @@ def restricted(port: InputRange) -> bool:
         True if it does not.
     """
     return bool(port.unit_vectors) or port.switches or bool(port.parameter) or port.name in SHARES
+
+
+def parameter_ports(robot: Robot) -> dict[str, Port]:
+    """Return a robot's variable parameters as inputs of calls.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        The inputs by name.
+    """
+    return {
+        each.input: Port(each.input, each.shape, (), each.unit_vectors, each.checked_kind(robot))
+        for each in robot.variables
+    }
+
+
+def own_parameters(ports: Mapping[str, Port], inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
+    """Return the inputs of a call that are the robot's variable parameters.
+
+    Args:
+        ports: The parameters by name.
+        inputs: Inputs of the call by name.
+
+    Returns:
+        The parameters by name.
+
+    Raises:
+        ArgumentError: One is missing.
+    """
+    for name, port in ports.items():
+        if name not in inputs:
+            raise ArgumentError(
+                f"a call without the variable parameter '{name}'; expected shape {port.shape} or (..., *shape)",
+                code="DG-ROLLOUT-020",
+            )
+    return {name: inputs[name] for name in ports}
 
 
 OVERFLOW = "; results of samples that overflow are NaN, flagged in `overflow` or `diverged` of the call that gave them"

@@ -17,14 +17,15 @@ from dynagate.base.foreign_names import answering
 from dynagate.base.philox import DEVIATION
 from dynagate.control.cost import Cost
 from dynagate.control.mppi import sampled_loop, weights
-from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
-from dynagate.forces.options import StepOptions
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.problems import ProblemInput
 from dynagate.host.solution import shifted_by
 from dynagate.host.solver import Solver, check_counts, loop_input
+from dynagate.integrators.feedback import Feedback
+from dynagate.integrators.implicit.rigid_contact import RigidContact
+from dynagate.integrators.motion_options import MotionOptions
 from dynagate.native import noise
 from dynagate.native.sampling import Sampling
 from dynagate.robot.checked import RobotOrName
@@ -87,7 +88,7 @@ class Mppi(Solver):
     Args:
         robot: The robot, the path of its URDF file, or the name of a robot that ships.
         knots: Number of torques of the horizon.
-        dt: Seconds of each torque.
+        dt: Seconds of each torque, or None if each call passes `dt`.
         cost: The cost of a motion, `dynagate.control.Cost`.
         temperature: A sample with this much more cost has 1/e of the weight, in the unit of the cost.
         spread: Standard deviation of the torques, N m or N, one or (nv,).
@@ -101,6 +102,9 @@ class Mppi(Solver):
             each 1e-5 of a joint's range beyond them.
         integrator: An explicit integrator, as of `dynagate.Rollout`.
         form, forces, constrained, implicit_damping: Options of the steps, as of `dynagate.Rollout`.
+        contacts: Rigid ground, as of `dynagate.Rollout`. A sample with a step that has not converged has no weight.
+        feedback: The robot's own feedback law, as of `dynagate.Rollout`. The sampled torques are added to its torques.
+            Costs and `bounds` are of the sampled torques.
         device: "cpu", C with samples in the lanes of vectors; "cuda"; or "numpy", the reference.
         dtype: "float64" or "float32" ("cpu", "cuda").
         threads: Threads that share the problems ("cpu").
@@ -126,7 +130,7 @@ class Mppi(Solver):
         robot: RobotOrName,
         *,
         knots: int,
-        dt: float,
+        dt: float | None,
         cost: Cost,
         temperature: float,
         spread: npt.ArrayLike,
@@ -136,10 +140,12 @@ class Mppi(Solver):
         seed: int = 0,
         bounds: Any = None,
         joint_bounds: Any = None,
-        integrator: str = DEFAULT_INTEGRATOR,
+        integrator: str | None = None,
         form: str | None = None,
         forces: Sequence[Force] = (),
         constrained: bool = False,
+        contacts: RigidContact | None = None,
+        feedback: Feedback = False,
         implicit_damping: bool = False,
         device: Literal["cpu", "cuda", "numpy"] | DeviceOptions = "cpu",
         dtype: npt.DTypeLike | None = None,
@@ -151,7 +157,7 @@ class Mppi(Solver):
         check_counts(knots=knots, samples=samples, nodes=nodes, iterations=iterations)
         check_positive("temperature", temperature, "a cost of more than 0")
         _check_below("seed", seed)
-        step = of_call(StepOptions, call, forces=check_forces(forces))
+        step = of_call(MotionOptions, call, forces=check_forces(forces))
         super().__init__(
             MPPI,
             robot,
@@ -201,7 +207,7 @@ class Mppi(Solver):
         _check_below("draw", self.draws if draw is None else draw)
         first = self.draws if draw is None else int(draw)
         with np.errstate(all="ignore"):
-            problems = self.begun(q0, qd0)
+            problems = self.begun(q0, qd0, inputs)
             self.put(problems, {"tau": ("tau", self.guess(tau, problems)), **self.inputs_by_name(inputs)})
             self.draws = (first + self.iterations) % WORDS
             for k in range(self.iterations):
@@ -216,7 +222,8 @@ class Mppi(Solver):
 
     @property
     def fixed(self) -> dict[str, Array]:
-        return dict.fromkeys(("total",) if self.joints is None else ("total", "most"), np.zeros(1, self.dtype))
+        sums = ("total",) if self.joints is None else ("total", "most")
+        return {**dict.fromkeys(sums, np.zeros(1, self.dtype)), **self.begun_knots}
 
     def new_outputs(self, batch: int) -> dict[str, Array]:
         numbers = {name: np.empty(batch) for name in ("cost", "least", "effective")}

@@ -27,7 +27,6 @@ from dynagate.forces import Force, Forces
 from dynagate.forces.listed import warn_of_forces
 from dynagate.forces.options import AlgorithmOptions, StepOptions
 from dynagate.forces.servo import IGNORED, has_ignored
-from dynagate.graph import Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.region import Region
 from dynagate.host.bound import BoundCall, ShapeCache, repeated
@@ -35,7 +34,7 @@ from dynagate.host.compiling import check_robot, device_of
 from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.devices.options import LOOP, MOTION, DeviceOptions
 from dynagate.host.devices.sources import LoopSource, MotionSource
-from dynagate.host.inputs import check_values
+from dynagate.host.inputs import check_values, own_parameters, parameter_ports
 from dynagate.host.links import BatchTiming
 from dynagate.host.opened import Opened
 from dynagate.host.openers import ChosenDevice
@@ -45,8 +44,8 @@ from dynagate.host.rollout_options import RolloutOptions
 from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
 from dynagate.integrators.adjoint import AFTER, FIRST, before, with_before
-from dynagate.integrators.drive import COMMAND, StepDrive, reverse_with_drive, undriven, with_drive
-from dynagate.integrators.feedback import Feedback, feedback_inputs, largest_of, reverse_with_feedback, with_feedback
+from dynagate.integrators.drive import COMMAND, StepDrive, reverse_with_drive, undriven
+from dynagate.integrators.feedback import Feedback, feedback_inputs, largest_of, reverse_with_feedback
 from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.motion import Integrator, reverse_loop
@@ -151,12 +150,7 @@ class Rollout(Opened):
         self.force_inputs = tuple(dict.fromkeys((*own, *self.drive.actuators.inputs)))
         taken = ("q0", "qd0", "tau", "dt", "active", *self._given, *self.force_inputs, *self.drive.sizes)
         check_inputs(robot, taken)
-        self.parameters = {
-            variable.input: Port(
-                variable.input, variable.shape, (), variable.unit_vectors, variable.checked_kind(robot)
-            )
-            for variable in robot.variables
-        }
+        self.parameters = parameter_ports(robot)
         warn_of_forces(robot, self.options.forces)
         self.function, self.functions = ROLLOUT, {}
         self._linearize = asked.linearize
@@ -177,10 +171,7 @@ class Rollout(Opened):
         """Compile the rollout. Raise ArgumentError as its integrator does, or if its equations need another dtype."""
         with showing() as progress:
             progress(f"tracing {self.robot.name} rollout")
-            motion = self.integrator.motion(self.robot, self.undriven, linearize=self._linearize, every=self.every)
-            motion = with_drive(motion, self.drive) if self.drive else motion
-            law = self.asked.feedback
-            self.motion = with_feedback(motion, self.robot, law, self._input_of_steps) if law else motion
+            self.motion = self.asked.motion(self.robot, linearize=self._linearize, every=self.every)
             self.loop = self.motion.loop
             progress(f"compiling {self.robot.name} rollout for {self.device}")
             self._compute = self._computing(self.loop)
@@ -356,7 +347,7 @@ class Rollout(Opened):
             return self._owned(trajectories, dt)
         shapes = {"q0": (self.robot.nq,), "qd0": (self.robot.nv,), "tau": (self.steps, self.robot.nv)}
         shapes |= {name: port.shape for name, port in self.parameters.items()}
-        starts = {"q0": q0, "qd0": qd0, "tau": tau, **self._own_parameters(inputs)}
+        starts = {"q0": q0, "qd0": qd0, "tau": tau, **own_parameters(self.parameters, inputs)}
         q0, qd0, tau, *parameters = broadcast_starts(shapes, starts)
         inputs = {**inputs, **dict(zip(self.parameters, parameters, strict=True))}
         state, leading, lost = self._checked(q0, qd0, tau, dt)
@@ -411,21 +402,11 @@ class Rollout(Opened):
         for name, size in self.drive.sizes.items():
             if name in inputs:
                 held[before(name)] = spread(name, inputs[name], leading, (size,), self.dtype)
-        for name, value in self._own_parameters(inputs).items():
+        for name, value in own_parameters(self.parameters, inputs).items():
             port = self.parameters[name]
             held[name] = spread(name, value, leading, port.shape, self.dtype)
             check_values(port, held[name], leading)
         return held
-
-    def _own_parameters(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
-        """Return those inputs that are variable parameters. Raise ArgumentError if one is missing."""
-        for name, port in self.parameters.items():
-            if name not in inputs:
-                raise ArgumentError(
-                    f"a call without the variable parameter '{name}'; expected shape {port.shape} or (..., *shape)",
-                    code="DG-ROLLOUT-020",
-                )
-        return {name: inputs[name] for name in self.parameters}
 
     def _feedback(self, inputs: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
         """Return gain, q_ref and qd_ref of a rollout with feedback, (batch, steps, ...). Raise ArgumentError or

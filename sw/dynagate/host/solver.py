@@ -20,7 +20,9 @@ from dynagate.base.arguments import (
     missing_inputs,
     of_type,
     one_or_several,
+    real,
     shown,
+    spread,
 )
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
@@ -28,22 +30,25 @@ from dynagate.base.explained import PUBLIC_NAMES, explained
 from dynagate.base.foreign_names import CALLED, answering
 from dynagate.base.nearest import nearest
 from dynagate.base.upper_limits import MAX_ITERATIONS, MAX_KNOTS, MAX_SAMPLES
-from dynagate.control.cost import Cost, Input
+from dynagate.control.cost import DT, Cost, Input
 from dynagate.control.forward import holding_loop
-from dynagate.forces.options import StepOptions
+from dynagate.control.knot_step import KnotStep
 from dynagate.host.bound import ShapeCache
 from dynagate.host.compiling import check_robot
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.devices.loops import LoopExecutor
+from dynagate.host.inputs import check_values, own_parameters, parameter_ports
 from dynagate.host.joint_limits import joint_bounds_of
 from dynagate.host.loop_solver import LoopSolver
 from dynagate.host.problems import SHAPES, ProblemInput, Problems, Values
 from dynagate.host.starts import broadcast_starts
-from dynagate.integrators.explicit_method import step_inputs
+from dynagate.integrators.feedback import largest_of
 from dynagate.integrators.limits import LimitWatch
+from dynagate.integrators.motion_options import MotionOptions
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
+from dynagate.robot.variable import check_inputs
 
 SolverT = TypeVar("SolverT", bound="Solver")
 
@@ -55,7 +60,7 @@ class Solver(LoopSolver):
     Args:
         robot: The robot, the path of its URDF file, or the name of a robot that ships.
         knots: Number of torques of the horizon.
-        step: Step from a knot to the next.
+        step: Options of the step from a knot to the next.
         cost: The cost of a motion, `dynagate.control.Cost`.
         bounds: Bounds of torques, as of `dynagate.ilqr`.
         joint_bounds: Bounds of positions and speeds, as of `dynagate.ilqr`.
@@ -75,10 +80,8 @@ class Solver(LoopSolver):
         knots: int,
         bounds: Any,
         joint_bounds: Any,
-        step: StepOptions,
+        step: MotionOptions,
     ) -> None:
-        if step.dt is None:
-            raise ArgumentError(f"dt=None of {function}; expected the seconds of a knot", code="DG-SOLVER-051")
         if not isinstance(cost, Cost):
             raise ArgumentTypeError(
                 f"cost is {type(cost).__name__}; expected a dynagate.control.Cost, such as "
@@ -93,7 +96,12 @@ class Solver(LoopSolver):
         self.joints = joint_bounds_of(self.robot, joint_bounds)
         self.limits = LimitWatch(self.robot, step.forces, kept=self.joints is not None)
         self.inputs: dict[str, Input] = cost.inputs_of(self.robot)
-        self.step_inputs = step_inputs(self.robot, self.step)
+        self.knot_step = KnotStep(self.robot, step)
+        if step.feedback:
+            largest_of(self.robot, step.feedback)
+        self.step_inputs = self.knot_step.inputs
+        self.parameters = parameter_ports(self.robot)
+        check_inputs(self.robot, (*_parameters(type(self)), *self.inputs, *self.step_inputs))
         for name in self.step_inputs:
             if name in self.inputs:
                 raise ArgumentError(
@@ -110,7 +118,8 @@ class Solver(LoopSolver):
         self._kept: ShapeCache[Problems] = ShapeCache(SHAPES)
 
     def __repr__(self) -> str:
-        step = f"knots={self.knots}, dt={self.step.dt:g}, integrator={self.step.method!r}"
+        dt = "dt of each call" if self.step.dt is None else f"dt={self.step.dt:g}"
+        step = f"knots={self.knots}, {dt}, integrator={self.step.chosen_method.name!r}"
         return f"<{PUBLIC_NAMES[type(self).__name__]}({self.robot.name}, {step}, device={self.device!r})>"
 
     def close(self) -> None:
@@ -148,23 +157,35 @@ class Solver(LoopSolver):
                 asked[key] = ProblemInput((self.knots + 1, *known.shape), default, parts)
             else:
                 asked[key] = ProblemInput(known.shape, default, {key: ...})
-        for name in self.step_inputs:
-            size = len(self.robot.constraints) if name == "active" else self.robot.nv
-            asked[name] = ProblemInput((self.knots, size), np.array(1.0) if name == "active" else None, {name: ...})
+        for name, shape in self.step_inputs.items():
+            default = np.array(1.0) if name == "active" else None
+            asked[name] = ProblemInput((self.knots, *shape), default, {name: ...})
+        if self.step.dt is None:
+            asked[DT] = loop_input(DT, ())
         return asked
 
     @cached_property
     def asked(self) -> dict[str, ProblemInput]:
         """All that each problem gives."""
         start = {"q0": loop_input("q0", (self.robot.nq,)), "qd0": loop_input("qd0", (self.robot.nv,))}
-        return {**start, **self.own_asked, **self.of_call}
+        parameters = {name: loop_input(name, port.shape) for name, port in self.parameters.items()}
+        own = self.own_asked
+        if taken := [name for name in parameters if name in own or name in self.fixed]:
+            check_inputs(self.robot, taken)
+        return {**start, **parameters, **own, **self.of_call}
 
-    def begun(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> Problems:
+    @cached_property
+    def begun_knots(self) -> dict[str, Array]:
+        """Return the values of a step that the first knot begins with, (1, ...), such as impulses of contacts."""
+        return {name: np.asarray(value, self.dtype)[None] for name, value in self.knot_step.begin.items()}
+
+    def begun(self, q0: npt.ArrayLike, qd0: npt.ArrayLike, inputs: Mapping[str, npt.ArrayLike]) -> Problems:
         """Return problems with these start states. No other call uses them until they are passed to `keep`.
 
         Args:
             q0: Start positions (..., nq), rad, m and unit quaternions.
             qd0: Start velocities (..., nv), rad/s or m/s.
+            inputs: Inputs of the call by name, with the robot's variable parameters (..., *shape).
 
         Returns:
             The problems.
@@ -172,12 +193,19 @@ class Solver(LoopSolver):
         Raises:
             ArgumentError, ArgumentTypeError: A start state has another shape or type.
         """
-        q0, qd0 = broadcast_starts({"q0": (self.robot.nq,), "qd0": (self.robot.nv,)}, {"q0": q0, "qd0": qd0})
+        shapes: dict[str, tuple[int, ...]] = {"q0": (self.robot.nq,), "qd0": (self.robot.nv,)}
+        shapes |= {name: port.shape for name, port in self.parameters.items()}
+        values = own_parameters(self.parameters, inputs)
+        q0, qd0, *others = broadcast_starts(shapes, {"q0": q0, "qd0": qd0, **values})
         leading = np.shape(q0)[:-1]
         problems = self._kept.take(leading)
         if problems is None:
             problems = Problems(self, leading)
         problems.begin({"q0": q0, "qd0": qd0})
+        for (name, port), value in zip(self.parameters.items(), others, strict=True):
+            array = spread(name, value, leading, port.shape, self.dtype)
+            check_values(port, array, leading)
+            problems.fill(name, array)
         return problems
 
     def put(self, problems: Problems, values: Values) -> None:
@@ -219,18 +247,21 @@ class Solver(LoopSolver):
     def _holding(self) -> LoopExecutor:
         return self.opened(holding_loop(self.robot))
 
-    def held(self, q: Array) -> Array:
+    def held(self, q: Array, parameters: Mapping[str, Array] | None = None) -> Array:
         """Return the torques that hold a robot at rest, within the bounds; 0 for a robot whose torques are not finite.
 
         Args:
             q: Positions (batch, nq), rad, m and unit quaternions.
+            parameters: The robot's variable parameters (batch, *shape).
 
         Returns:
             Torques (batch, nv), N m or N.
         """
         torque = np.empty((len(q), self.robot.nv), self._holding.dtype)
         if len(q):
-            self._holding({"q0": of_type(q, torque.dtype)}, {"tau": torque})
+            given = {"q0": q, **(parameters or {})}
+            inputs = {port.name: of_type(given[port.name], torque.dtype) for port in self._holding.loop.inputs}
+            self._holding(inputs, {"tau": torque})
         if not all_finite(torque):
             torque[~np.isfinite(torque)] = 0.0
         return torque if self.bounds is None else np.clip(torque, *self.bounds)
@@ -258,7 +289,8 @@ class Solver(LoopSolver):
         """
         if tau is not None:
             return tau
-        return self.held(problems.arrays["q0"]).reshape(*problems.leading, 1, self.robot.nv)
+        held = self.held(problems.arrays["q0"], problems.arrays)
+        return held.reshape(*problems.leading, 1, self.robot.nv)
 
     def inputs_by_name(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, tuple[str, Any]]:
         """Return inputs of the cost, of forces and of constraints.
@@ -274,14 +306,17 @@ class Solver(LoopSolver):
         """
         keys = {name: known.at(name, False) for name, known in self.inputs.items()}
         keys |= {name: name for name in self.step_inputs}
+        keys |= {DT: DT} if self.step.dt is None else {}
         for name in inputs:
-            if name not in keys:
+            if name not in keys and name not in self.parameters:
                 expected = ", ".join(keys) or "none"
                 raise ArgumentError(
                     f"{self.function} has no input '{name}'{nearest(name, keys)}; expected {expected}",
                     code="DG-SOLVER-056",
                 )
         values = {key: (name, inputs.get(name, self.of_call[key].default)) for name, key in keys.items()}
+        if self.step.dt is None and inputs.get(DT) is not None and (real(DT, inputs[DT]) <= 0.0).any():
+            raise ArgumentError(f"dt={shown(inputs[DT])}; expected time steps of more than 0 s", code="DG-SOLVER-062")
         missing = {name: self.of_call[key].shape for key, (name, value) in values.items() if value is None}
         if missing:
             shapes = {name: f"(..., {', '.join(map(str, shape))})" for name, shape in missing.items()}
