@@ -40,6 +40,7 @@ from dynagate.forces import (
 )
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.integrators import JointPD, RigidContact
+from dynagate.integrators.limits import ranges
 from dynagate.integrators.motion_options import MotionOptions
 
 Arrays = dict[str, np.ndarray]
@@ -433,6 +434,20 @@ def test_a_cell_is_computed_right_or_refused(column: str, name: str) -> None:
         return
     with pytest.raises((ValueError, TypeError), match=re.escape(text)):
         COLUMNS[column](name)
+
+
+@pytest.mark.parametrize("forces", [[], [Friction(0.5, speed=0.3)], [Stops()]])
+@pytest.mark.parametrize("column", ["explicit", "ground"])
+def test_a_backward_pass_knows_which_steps_move_by_their_velocity(column: str, forces: list[Any]) -> None:
+    """iLQR leaves out half of the derivatives if q⁺ = q + dt q̇⁺, which a stop or a lifted point breaks."""
+    step = KnotStep(ARM, MotionOptions(dt=DT, forces=forces, **METHODS[column]))
+    loop = Loop("moved", "", step.steps("u"), {}, Count(1), last=("q_end", "qd_end"))
+    q, qd = np.array([[ranges(ARM)[1][0] - 1e-4, 0.3]]), np.array([[2.0, 1.0]])
+    values = {"q0": q, "qd0": qd, "u": np.zeros((1, 2))} | {name: x[None] for name, x in step.begin.items()}
+    after = evaluate_loop(loop, values)
+    moves = np.allclose(after["q_end"], q + DT * after["qd_end"], atol=1e-12)
+    assert step.moves_by_velocity == (column == "explicit" and moves)
+    assert moves or forces == [Stops()] or column == "ground"
 
 
 def test_solvers_refuse_wrong_steps_and_contact_in_integers() -> None:
