@@ -73,6 +73,10 @@ class Row:
     atol: float = 1e-9
 
 
+HOLDING = {port.name for port in dynagate.trace(VARIED, "inverse_dynamics").inputs}
+"""Inputs of the torques that hold a robot."""
+
+
 def drawn(**shapes: tuple[int, ...]) -> Arrays:
     random = np.random.default_rng(3)
     return {name: random.uniform(-1.0, 1.0, (3, STEPS, *shape)) for name, shape in shapes.items()}
@@ -448,6 +452,33 @@ def test_a_backward_pass_knows_which_steps_move_by_their_velocity(column: str, f
     moves = np.allclose(after["q_end"], q + DT * after["qd_end"], atol=1e-12)
     assert step.moves_by_velocity == (column == "explicit" and moves)
     assert moves or forces == [Stops()] or column == "ground"
+
+
+def test_a_time_step_of_a_call_gives_the_plan_of_a_constant_one() -> None:
+    plans = []
+    for dt, named in ((0.02, {}), (None, {"dt": 0.02})):
+        solver = dynagate.ilqr(ARM, knots=4, dt=dt, cost=COST, device="numpy")
+        plans.append(solver(START, SPEED, TORQUES[:, :1], goal=np.zeros(2), **named))
+    for name in ("tau", "gains", "costs"):
+        np.testing.assert_allclose(getattr(plans[1], name), getattr(plans[0], name), rtol=1e-9, atol=1e-9)
+
+
+def test_variable_parameters_of_solvers() -> None:
+    """They reach the torques that hold a robot, which are the guess, and their numbers are checked."""
+    solver = dynagate.ilqr(VARIED, knots=2, dt=DT, cost=COST, device="numpy")
+    expected = dynagate.evaluate(
+        dynagate.trace(VARIED, "inverse_dynamics"),
+        {"q": START, "qd": 0.0 * START, "qdd": 0.0 * START, **{k: v for k, v in VALUES.items() if k in HOLDING}},
+    )["tau"]
+    np.testing.assert_allclose(solver.held(START, VALUES), expected, atol=1e-12)
+    first = solver(START, SPEED, goal=np.zeros(2), **VALUES)
+    np.testing.assert_allclose(
+        first.costs[:, 0], solver(START, SPEED, expected[:, None], goal=np.zeros(2), **VALUES).costs[:, 0], rtol=1e-12
+    )
+    with pytest.raises(ValueError, match="expected a mass above 0 kg"):
+        solver(START, SPEED, goal=np.zeros(2), **{**VALUES, "mass": -VALUES["mass"]})
+    with pytest.raises(ValueError, match="without the variable parameter 'mass'"):
+        solver(START, SPEED, goal=np.zeros(2))
 
 
 def test_solvers_refuse_wrong_steps_and_contact_in_integers() -> None:
