@@ -475,8 +475,9 @@ def test_variable_parameters_of_solvers() -> None:
     np.testing.assert_allclose(
         first.costs[:, 0], solver(START, SPEED, expected[:, None], goal=np.zeros(2), **VALUES).costs[:, 0], rtol=1e-12
     )
+    compiled = dynagate.ilqr(VARIED, knots=2, dt=DT, cost=COST)
     with pytest.raises(ValueError, match="expected a mass above 0 kg"):
-        solver(START, SPEED, goal=np.zeros(2), **{**VALUES, "mass": -VALUES["mass"]})
+        compiled(START, SPEED, goal=np.zeros(2), **{**VALUES, "mass": -VALUES["mass"]})
     with pytest.raises(ValueError, match="without the variable parameter 'mass'"):
         solver(START, SPEED, goal=np.zeros(2))
 
