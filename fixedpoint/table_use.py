@@ -28,7 +28,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Table:
+class UsedTable:
     """Table of a unit for an elementary function."""
 
     name: str
@@ -64,10 +64,10 @@ class Table:
 
 
 MAX_OPERANDS = 1 << 22
-"""Largest number of operands with which `Table.read_by` tries entries."""
+"""Largest number of operands with which `UsedTable.read_by` tries entries."""
 
 
-def table_of(op: str, source: Format, to: Format) -> Table | None:
+def table_of(op: str, source: Format, to: Format) -> UsedTable | None:
     """Return the table of an operation, or None if it has none.
 
     Args:
@@ -97,7 +97,7 @@ def _changed(column: Sequence[int], mask: int) -> tuple[int, ...]:
 
 
 def _of_quadratic(plan: Quadratic, argument: Callable[[Integers], Integers]) -> dict[str, Any]:
-    """Return the fields of a `Table` for a quadratic. argument: function of operands that returns u."""
+    """Return the fields of a `UsedTable` for a quadratic. argument: function of operands that returns u."""
 
     def result(x: Integers, k: int, mask: int) -> Integers:
         columns = [plan.c0, plan.c1, plan.c2]
@@ -112,19 +112,19 @@ def _of_quadratic(plan: Quadratic, argument: Callable[[Integers], Integers]) -> 
     }
 
 
-def _sine(quarters: int, source: Format, to: Format) -> Table:
+def _sine(quarters: int, source: Format, to: Format) -> UsedTable:
     plan = sine_plan(source, to)
     fields = _of_quadratic(plan.quarter, lambda x: sine_quarter(x, source, to, quarters)[0])
     segment = int(2.0**source.frac * np.pi / 2.0 / fields["size"])
-    return Table(f"sincos {source} {to}", **fields, step=segment)
+    return UsedTable(f"sincos {source} {to}", **fields, step=segment)
 
 
-def _exp(source: Format, to: Format) -> Table:
+def _exp(source: Format, to: Format) -> UsedTable:
     fields = _of_quadratic(exp_plan(source, to).power, lambda x: exp_fraction(x, source, to)[0])
-    return Table(f"exp {source} {to}", **fields, step=int(2.0**source.frac * np.log(2.0) / fields["size"]))
+    return UsedTable(f"exp {source} {to}", **fields, step=int(2.0**source.frac * np.log(2.0) / fields["size"]))
 
 
-def _tabulated(source: Format, to: Format) -> Table:
+def _tabulated(source: Format, to: Format) -> UsedTable:
     plan = table_plan(source.width, to.width, source.frac + to.frac)
     assert plan is not None
 
@@ -133,7 +133,7 @@ def _tabulated(source: Format, to: Format) -> Table:
         columns[k] = _changed(columns[k], mask) if mask else columns[k]
         return tabulated(x, replace(plan, coefficients=tuple(columns)), source, to).value
 
-    return Table(
+    return UsedTable(
         f"reciprocal {source.width} {to.width} {source.frac + to.frac}",
         len(plan.coefficients[0]),
         _widths(plan.coefficients),
@@ -143,14 +143,14 @@ def _tabulated(source: Format, to: Format) -> Table:
     )
 
 
-def _newton(op: str, source: Format, to: Format) -> Table:
+def _newton(op: str, source: Format, to: Format) -> UsedTable:
     plan = reciprocal_plan(source, to)
 
     def result(x: Integers, k: int, mask: int) -> Integers:
         changed = replace(plan, seed=_changed(plan.seed, mask)) if mask else plan
         return reciprocal(x, source, to, changed).value
 
-    return Table(
+    return UsedTable(
         f"{op} {source.width} {to.width}",
         len(plan.seed),
         _widths((plan.seed,)),

@@ -122,7 +122,7 @@ def mutants_of(texts: Mapping[str, str], seed: int) -> Iterator[Mutant]:
 
 
 def _new(kind: str, places: list[_Place], source: random.Random, seen: set[tuple[str, int, str]]) -> Mutant | None:
-    """Return a random mutant that is not among those seen, and add it to them; None if none is found."""
+    """Return a random mutant that is not among those seen, and add it to them; None if none is match."""
     for _ in range(MAX_DRAWS):
         mutant = _drawn(kind, places, source)
         if mutant is not None and (key := (mutant.file, mutant.line, mutant.new)) not in seen:
@@ -152,8 +152,8 @@ def _places(texts: Mapping[str, str]) -> dict[str, list[_Place]]:
         names = _names(lines)
         module, is_initial = "", False
         for number, line in enumerate(lines, 1):
-            if found := _MODULE.match(line):
-                module = found[1]
+            if match := _MODULE.match(line):
+                module = match[1]
             if line == "  initial begin":
                 is_initial = True
             elif line == "  end":
@@ -168,11 +168,11 @@ def _names(lines: list[str]) -> dict[str, dict[str, int]]:
     names: dict[str, dict[str, int]] = {}
     module = ""
     for line in lines:
-        if found := _MODULE.match(line):
-            module = found[1]
+        if match := _MODULE.match(line):
+            module = match[1]
             names[module] = {}
-        elif (found := _DECLARED.match(line)) and module and found[3] not in ("clk", "aclk", "dynagate_start"):
-            names[module][found[3]] = int(found[2] or 0) + 1
+        elif (match := _DECLARED.match(line)) and module and match[3] not in ("clk", "aclk", "dynagate_start"):
+            names[module][match[3]] = int(match[2] or 0) + 1
     return names
 
 
@@ -184,9 +184,9 @@ def _of_line(
     def place(start: int, stop: int, target: str = "") -> _Place:
         return _Place(file, number, line, start, stop, names, target)
 
-    if found := _ENTRY.match(line):
-        if int(found[2].partition("h")[2], 16) or "storage" not in found[1]:
-            yield "table", place(*found.span(2))
+    if match := _ENTRY.match(line):
+        if int(match[2].partition("h")[2], 16) or "storage" not in match[1]:
+            yield "table", place(*match.span(2))
         return
     if (
         is_initial
@@ -197,18 +197,18 @@ def _of_line(
     if _REGISTER.match(line):
         yield "width", place(0, len(line))
         return
-    if found := _CONDITION.search(line):
-        condition = place(*found.span(1))
+    if match := _CONDITION.search(line):
+        condition = place(*match.span(1))
         if "if (" in line:
             yield "enable", condition
         yield from ((kind, condition) for kind in ("operator", "constant", "wire"))
-    if found := _ASSIGNED.match(line):
-        whole = place(*found.span(2), found[1].strip())
+    if match := _ASSIGNED.match(line):
+        whole = place(*match.span(2), match[1].strip())
         yield from ((kind, whole) for kind in ("operator", "constant", "wire"))
         if " <= " in line:
             yield "enable", whole
-    elif found := _PORT.match(line):
-        yield from ((kind, place(*found.span(1))) for kind in ("operator", "constant", "wire"))
+    elif match := _PORT.match(line):
+        yield from ((kind, place(*match.span(1))) for kind in ("operator", "constant", "wire"))
 
 
 # changes of a line, by kind
@@ -217,10 +217,10 @@ def _of_line(
 def _operators(place: _Place, source: random.Random) -> Iterator[str]:
     """Yield the line with another operator, and with the choices of a condition exchanged."""
     for pattern, _, new in OPERATORS:
-        for found in place.found(pattern):
-            yield place.with_part(*found.span(), new)
-    for found in place.found(r"(\w+(?:\[[\d:]+\])*) \? "):
-        yield place.with_part(*found.span(1), f"(!{found[1]})")
+        for match in place.found(pattern):
+            yield place.with_part(*match.span(), new)
+    for match in place.found(r"(\w+(?:\[[\d:]+\])*) \? "):
+        yield place.with_part(*match.span(1), f"(!{match[1]})")
 
 
 def _flipped(literal: re.Match[str], source: random.Random) -> str:
@@ -233,19 +233,19 @@ def _flipped(literal: re.Match[str], source: random.Random) -> str:
 
 def _constants(place: _Place, source: random.Random) -> Iterator[str]:
     """Yield the line with one bit of a constant inverted, and with another place of bits."""
-    for found in place.found(_LITERAL):
-        yield place.with_part(*found.span(), _flipped(found, source))
-    for found in place.found(_INDEX):
-        high, low = int(found[1]), found[2]
+    for match in place.found(_LITERAL):
+        yield place.with_part(*match.span(), _flipped(match, source))
+    for match in place.found(_INDEX):
+        high, low = int(match[1]), match[2]
         step = -1 if high > 0 and (low is None or int(low) > 0) else 1
         new = f"[{high + step}]" if low is None else f"[{high + step}:{int(low) + step}]"
-        yield place.with_part(*found.span(), new)
+        yield place.with_part(*match.span(), new)
 
 
 def _table_bits(place: _Place, source: random.Random) -> Iterator[str]:
     """Yield the line with one bit of the entry of a table inverted."""
-    for found in place.found(_LITERAL):
-        yield place.with_part(*found.span(), _flipped(found, source))
+    for match in place.found(_LITERAL):
+        yield place.with_part(*match.span(), _flipped(match, source))
 
 
 def _enables(place: _Place, source: random.Random) -> Iterator[str]:
@@ -267,20 +267,20 @@ def _kept(place: _Place) -> str:
 
 def _widths(place: _Place, source: random.Random) -> Iterator[str]:
     """Yield the line with a register of one bit less, or with a memory of one entry less."""
-    found = _REGISTER.match(place.text)
-    assert found is not None
+    match = _REGISTER.match(place.text)
+    assert match is not None
     if memory := _MEMORY.match(place.text):
         if int(memory[2]) > 0:
             yield place.with_part(*memory.span(2), str(int(memory[2]) - 1))
         return
-    if int(found[1]) > 0:
-        yield place.with_part(*found.span(1), str(int(found[1]) - 1))
+    if int(match[1]) > 0:
+        yield place.with_part(*match.span(1), str(int(match[1]) - 1))
 
 
 def _wires(place: _Place, source: random.Random) -> Iterator[str]:
     """Yield the line with a signal replaced by another one of its module and width."""
-    for found in place.found(_NAME):
-        name = found[0]
+    for match in place.found(_NAME):
+        name = match[0]
         if name in _WORDS or name not in place.names:
             continue
         others = [
@@ -289,7 +289,7 @@ def _wires(place: _Place, source: random.Random) -> Iterator[str]:
             if width == place.names[name] and other not in (name, place.target) and not other.startswith("\\")
         ]
         if others:
-            yield place.with_part(*found.span(), source.choice(others))
+            yield place.with_part(*match.span(), source.choice(others))
 
 
 _CHANGES: dict[str, Callable[[_Place, random.Random], Iterator[str]]] = {

@@ -23,7 +23,7 @@ from dynagate.fixedpoint.models.evaluate import evaluate_integers
 from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.operations.row import Unit
 from dynagate.fixedpoint.ranges.images import image
-from dynagate.fixedpoint.table_use import Table, table_of
+from dynagate.fixedpoint.table_use import UsedTable, table_of
 
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ VISITS = 2
 class TableReads(NamedTuple):
     """How states read a table by one operation."""
 
-    table: Table
+    table: UsedTable
     entries: Ints
     """Entry that each state reads, (states,)."""
     visible: Flags
@@ -47,7 +47,7 @@ class TableReads(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedSamples:
     """Points that states cover."""
 
     nodes: tuple[int, ...]
@@ -134,7 +134,7 @@ def _image(formatted: FormattedGraph, node: int, operands: Sequence[Interval]) -
     return FIXED[row.op].image(*operands, point(value * constant.step))
 
 
-def observed(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Observed:
+def observed(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> ObservedSamples:
     """Return the points that states cover.
 
     Args:
@@ -158,10 +158,10 @@ def observed(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Obser
         x = np.concatenate(operands[i])
         reads.append(TableReads(table, table.address(x), table.visible(x)))
     scopes = np.array([formatted.graph.scope_of[i] for i in nodes], np.int64)
-    return Observed(nodes, scopes, overflow, tuple(reads))
+    return ObservedSamples(nodes, scopes, overflow, tuple(reads))
 
 
-def _table_of(formatted: FormattedGraph, node: int) -> Table | None:
+def _table_of(formatted: FormattedGraph, node: int) -> UsedTable | None:
     """Return the table that a node reads."""
     op = formatted.graph.nodes[node].op
     if op == "input" or not formatted.graph.nodes[node].args:
@@ -182,7 +182,7 @@ def _overflow(formatted: FormattedGraph, node: int, values: Mapping[int, Integer
     return np.asarray(result.overflow)
 
 
-def chosen(points: Observed, count: int) -> Ints:
+def chosen(points: ObservedSamples, count: int) -> Ints:
     """Return the indices of at most `count` states that together cover as many points as is found greedily.
 
     Half of them may be chosen for overflows, the others for tables.
@@ -191,7 +191,7 @@ def chosen(points: Observed, count: int) -> Ints:
     return np.concatenate([first, _for_tables(points.reads, count - len(first), first)])
 
 
-def _for_overflows(points: Observed, count: int) -> Ints:
+def _for_overflows(points: ObservedSamples, count: int) -> Ints:
     """Return the states that cover most overflows: each by itself first, else with others of its pass."""
     if not len(points.nodes):
         return np.zeros(0, np.int64)

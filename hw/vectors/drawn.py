@@ -66,11 +66,11 @@ def drawn_states(built: BuiltDatapath, count: int, seed: int, select: Select | N
         kept_in_limits(built.graph),
         count,
         seed,
-        None if select is None else Pool(format_limits(built.formatted), select),
+        None if select is None else SamplePool(format_limits(built.formatted), select),
     )
 
 
-class Pool(NamedTuple):
+class SamplePool(NamedTuple):
     """Description of a pool of states, some of which are chosen."""
 
     limits: Mapping[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
@@ -93,7 +93,11 @@ def format_limits(formatted: FormattedGraph) -> dict[str, tuple[npt.NDArray[np.f
 
 
 def draw_states(
-    draw: Callable[[int, int, Kind], Arrays], kept: Collection[str], count: int, seed: int, pool: Pool | None = None
+    draw: Callable[[int, int, Kind], Arrays],
+    kept: Collection[str],
+    count: int,
+    seed: int,
+    pool: SamplePool | None = None,
 ) -> tuple[Arrays, Flags]:
     """Draw states of all kinds in the shares of `SHARES`, and some beyond the limits.
 
@@ -102,7 +106,7 @@ def draw_states(
         kept: Names of inputs that stay inside their limits.
         count: Number of states.
         seed: Seed of the draw.
-        pool: Pool from which a share `CHOSEN` of the states is chosen; None to draw all.
+        pool: States from which a share `CHOSEN` of the states is chosen; None to draw all.
 
     Returns:
         The states in random order, and which of them lie inside the region.
@@ -126,7 +130,7 @@ def draw_states(
 
 
 def _chosen(
-    draw: Callable[[int, int, Kind], Arrays], kept: Collection[str], count: int, seed: int, pool: Pool
+    draw: Callable[[int, int, Kind], Arrays], kept: Collection[str], count: int, seed: int, pool: SamplePool
 ) -> tuple[Arrays, Flags]:
     """Return states that are chosen from a pool, and which of them lie inside the region."""
     near, wide = draw(POOL, seed + 2, "uniform"), draw(FAR_POOL, seed + 3, "uniform")
@@ -138,7 +142,7 @@ def _chosen(
     return {key: value[rows] for key, value in states.items()}, rows < POOL
 
 
-def _far(states: Arrays, kept: Collection[str], pool: Pool, seed: int) -> Arrays:
+def _far(states: Arrays, kept: Collection[str], pool: SamplePool, seed: int) -> Arrays:
     """Return states far beyond the region, up to what the formats hold: a fifth of each of five kinds.
 
     All entries are scaled; one input is scaled; one input is random; some entries are random; all entries are random.

@@ -27,7 +27,7 @@ from dynagate.hw.vectors.drawn import (
     SEED,
     Arrays,
     Flags,
-    Pool,
+    SamplePool,
     Vectors,
     draw_states,
     format_limits,
@@ -112,7 +112,7 @@ def _of_function(
     def draw(n: int, own: int, kind: Kind) -> Arrays:
         return region.states(graph, n, own, kind)
 
-    pool = Pool(format_limits(formatted), lambda states, most: _selected(formatted, states, most))
+    pool = SamplePool(format_limits(formatted), lambda states, most: _selected(formatted, states, most))
     states, inside = draw_states(draw, kept, count * beside, seed, pool)
     states, strange = _strange(design, states, kept, seed)
     own = entered(design, states, _formats(formatted))

@@ -11,7 +11,7 @@ from dynagate import robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
-from dynagate.fixedpoint.table_use import Table, table_of
+from dynagate.fixedpoint.table_use import UsedTable, table_of
 from dynagate.hw.designs import Design
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.vectors.directed import chosen, observed, reachable, uncovered
@@ -31,7 +31,7 @@ def built(designs: Path) -> Design:
     return dynagate.build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, folder=designs)
 
 
-def table(op: str) -> Table:
+def table(op: str) -> UsedTable:
     found = table_of(op, *FORMATS[op])
     assert found is not None
     return found

@@ -85,7 +85,7 @@ def test_an_action_is_a_loop_of_single_steps(actions: str) -> None:
     single = Rollout(varied, steps=1, dt=DT, contacts=own.contact)
     random = np.random.default_rng(1)
     last, arrived = np.zeros((5, 2)), [np.zeros((5, 2))] * 2
-    pushes, phases = batch._pushes.copy(), batch._push_phase.astype(int)
+    pushes, phases = batch.pushes.copy(), batch.push_phase.astype(int)
     assert len(np.unique(batch._inputs["delay"])) > 2
     assert len(np.unique(phases)) == 2
     for number in range(4):
@@ -161,7 +161,7 @@ def test_ends_of_episodes_in_a_vector() -> None:
     assert truncated.tolist() == [True, False, True]
     assert not terminated.any()
     assert info["_final_obs"].tolist() == [True, False, True]
-    assert env.batch._steps.tolist() == [0, 1, 0]
+    assert env.batch.steps.tolist() == [0, 1, 0]
 
 
 def test_pushes_add_a_horizontal_velocity_to_the_base() -> None:
@@ -220,7 +220,7 @@ def test_functions_for_jax_are_the_same_environment(doubles: Any) -> None:
     env, begun = FunctionalEnv(batch.task), drawn(batch)
     names = ("mass", "damping", "ground_friction", "joint_stiffness", "joint_damping", "command", "delay")
     own = {name: jnp.asarray(begun[name]) for name in names}
-    own |= {"push_phase": jnp.asarray(batch._push_phase), "pushes": jnp.asarray(batch._pushes)}
+    own |= {"push_phase": jnp.asarray(batch.push_phase), "pushes": jnp.asarray(batch.pushes)}
     keys = jax.random.split(jax.random.key(0), 5)
     past = jnp.zeros((5, 2, 2))
     state = EnvState(begun["q"], begun["qd"], jnp.zeros((5, 2)), own, keys, jnp.zeros(5, int), past)
@@ -302,7 +302,7 @@ def test_an_action_that_is_not_finite_ends_its_episode_alone(actions: str) -> No
         if number == 1:
             assert terminated[[11, 36]].all()
             assert (reward[[11, 36]] == 0.0).all()
-            assert (bad.batch._steps[[11, 36]] == 0).all()
+            assert (bad.batch.steps[[11, 36]] == 0).all()
         np.testing.assert_array_equal(seen[others], expected[0][others])
         np.testing.assert_array_equal(reward[others], expected[1][others])
 

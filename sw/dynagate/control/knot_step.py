@@ -122,9 +122,9 @@ class KnotStep:
         if not self.options.feedback:
             return tuple(step.renamed(now) for step in first), linear.renamed(now)
         feedback, inner = self.options.feedback, {**now, "tau": APPLIED}
-        given, opened = {**now, "feedforward": now["tau"]}, {name: PREFIX + name for name in ("a", "b")}
-        law = feedback_graph(self.robot, feedback).named(given, {"tau": APPLIED})
-        closed = closed_derivatives(self.robot, feedback).named({**given, **opened}, {})
+        commanded, opened = {**now, "feedforward": now["tau"]}, {name: PREFIX + name for name in ("a", "b")}
+        law = feedback_graph(self.robot, feedback).named(commanded, {"tau": APPLIED})
+        closed = closed_derivatives(self.robot, feedback).named({**commanded, **opened}, {})
         return (law, *(step.renamed(inner) for step in first), linear.renamed({**inner, **opened})), closed
 
     def _linearized(self) -> Steps:
@@ -149,6 +149,6 @@ class KnotStep:
 
     def _names(self, loop: Loop) -> dict[str, str]:
         """Return the names of the values of a loop for solvers: those that no call passes have a prefix."""
-        given = {"q", "qd", "tau", "dt", "feedforward", *self.inputs, ITERATIONS, RESIDUAL}
-        given |= {port.name for port in loop.inputs if port.parameter}
-        return {name: PREFIX + name for name in loop.values if name not in given}
+        shared = {"q", "qd", "tau", "dt", "feedforward", *self.inputs, ITERATIONS, RESIDUAL}
+        shared |= {port.name for port in loop.inputs if port.parameter}
+        return {name: PREFIX + name for name in loop.values if name not in shared}

@@ -59,10 +59,10 @@ class EnvBatch:
         }
         self._outputs = {port.name: np.zeros((count, *port.shape), self.dtype) for port in task.loop.outputs}
         self._run = kernel.bound(self._inputs, self._outputs, count, 1)
-        self._seed, self._episodes, self._steps = 0, np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._seed, self._episodes, self.steps = 0, np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._seen = self._outputs["observation"]
         self._last = np.zeros_like(self._seen)
-        self._push_phase, self._pushes = np.zeros(count), np.zeros((count, task.push_count, 2))
+        self.push_phase, self.pushes = np.zeros(count), np.zeros((count, task.push_count, 2))
 
     @property
     def q(self) -> Array:
@@ -86,13 +86,13 @@ class EnvBatch:
         """Begin an episode for the robots in the mask `which` (batch,), and return their observations."""
         rows = np.flatnonzero(which)
         self._episodes[rows] += 1
-        self._steps[rows] = 0
+        self.steps[rows] = 0
         state = start(self.task, self._drawn(rows))
         for name, value in state.items():
             if name in self._inputs:
                 self._inputs[name][rows] = value
         if PUSHES in state:
-            self._push_phase[rows], self._pushes[rows] = state[PUSH_PHASE], state[PUSHES]
+            self.push_phase[rows], self.pushes[rows] = state[PUSH_PHASE], state[PUSHES]
         seen = self._observed({name: value.astype(self.dtype) for name, value in state.items()}, len(rows))
         self._last[rows] = seen
         return seen
@@ -128,10 +128,10 @@ class EnvBatch:
         inputs, outputs = self._inputs, self._outputs
         inputs["action"][:] = of_shape("actions", actions, inputs["action"].shape, self.dtype, finite=False)
         if PUSH in inputs:
-            inputs[PUSH][:] = push_at(self.task, self._push_phase, self._pushes, self._steps)
-        self._last[:] = self._seen if self._steps.any() else self._last
+            inputs[PUSH][:] = push_at(self.task, self.push_phase, self.pushes, self.steps)
+        self._last[:] = self._seen if self.steps.any() else self._last
         self._run()
-        self._steps += 1
+        self.steps += 1
         states = np.concatenate([outputs["q_next"], outputs["qd_next"]], axis=1)
         finite: Flags = np.isfinite(states).all(axis=1) & np.isfinite(inputs["action"]).all(axis=1)
         diverged: Flags = np.logical_not(finite)
@@ -147,7 +147,7 @@ class EnvBatch:
         if PAST_ACTIONS in inputs:
             inputs[PAST_ACTIONS][:] = np.concatenate([action[:, None], inputs[PAST_ACTIONS][:, :-1]], axis=1)
         terminated: Flags = np.logical_or((outputs["ends"] > 0.0).any(axis=1), diverged)
-        truncated: Flags = np.logical_and(self._steps >= self.task.episode, ~terminated)
+        truncated: Flags = np.logical_and(self.steps >= self.task.episode, ~terminated)
         converged: Flags = np.logical_not(diverged)
         if "failed_next" in outputs:
             converged = np.equal(outputs["failed_next"], 0.0)

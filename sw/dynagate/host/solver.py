@@ -259,8 +259,8 @@ class Solver(LoopSolver):
         """
         torque = np.empty((len(q), self.robot.nv), self._holding.dtype)
         if len(q):
-            given = {"q0": q, **(parameters or {})}
-            inputs = {port.name: of_type(given[port.name], torque.dtype) for port in self._holding.loop.inputs}
+            values = {"q0": q, **(parameters or {})}
+            inputs = {port.name: of_type(values[port.name], torque.dtype) for port in self._holding.loop.inputs}
             self._holding(inputs, {"tau": torque})
         if not all_finite(torque):
             torque[~np.isfinite(torque)] = 0.0

@@ -15,7 +15,7 @@ from dynagate.forces.actuator import Actuators
 from dynagate.forces.force import ForceContext
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
-from dynagate.graph.derivatives import Derivative, output_values
+from dynagate.graph.derivatives import Derivative
 from dynagate.graph.loop import Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
@@ -98,20 +98,6 @@ class StepDrive:
         rows = [by(name, count, of_state) for name, count in self.sizes.items()]
         driven = [by(name, count, [COMMAND]) for name, count in self.sizes.items()]
         return recording.graph({"a": np.concatenate([moved, *rows]), "b": np.concatenate([pushed, *driven])})
-
-    def before_step(self, step: Graph) -> Graph:
-        """Return a step that accepts commands as tau, for actuators without states.
-
-        Args:
-            step: The step with the torques tau.
-        """
-        recording = Recording(step.name, step.robot)
-        ports = {port.name: port for port in (*self.graph.inputs, *step.inputs)}
-        inputs = {"tau" if name == COMMAND else name: port for name, port in ports.items() if name != "tau"}
-        given = {name: recording.input_like(replace(port, name=name)) for name, port in inputs.items()}
-        torque = output_values(self.graph.outputs, recording.replay(self.graph, {**given, COMMAND: given["tau"]}))
-        values = recording.replay(step, {**given, "tau": torque["tau"]})
-        return replace(recording.graph(output_values(step.outputs, values)), forces=step.forces)
 
 
 STEP_A, STEP_B = "step_a", "step_b"
