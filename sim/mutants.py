@@ -122,7 +122,7 @@ def mutants_of(texts: Mapping[str, str], seed: int) -> Iterator[Mutant]:
 
 
 def _new(kind: str, places: list[_Place], source: random.Random, seen: set[tuple[str, int, str]]) -> Mutant | None:
-    """Return a random mutant that is not among those seen, and add it to them; None if none is match."""
+    """Return a random mutant that is not among those seen, and add it to them; None if none is left."""
     for _ in range(MAX_DRAWS):
         mutant = _drawn(kind, places, source)
         if mutant is not None and (key := (mutant.file, mutant.line, mutant.new)) not in seen:

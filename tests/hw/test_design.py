@@ -307,6 +307,8 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
     assert seen - counted == {
         "dynagate.fixedpoint.models.files",  # what it reads is in design.json
         "dynagate.fixedpoint.wordlength.sampled_errors",  # numbers in a datasheet and in warnings
+        "dynagate.integrators.feedback",  # options of rollouts, which the request holds
+        "dynagate.integrators.motion_options",
         "dynagate.hw.format_warnings",
         "dynagate.base.changed_options",  # which options differ from their defaults
         "dynagate.base.foreign_names",  # words of errors

@@ -52,7 +52,7 @@ def test_no_module_imports_from_a_test_module() -> None:
     assert [line for line in imports if is_test_module(line.split(": ")[1])] == []
 
 
-PRIVATE_USES = 67
+PRIVATE_USES = 66
 """Number of places where tests use a private name of the package or of the examples. It may only fall."""
 NOT_OURS = {"_asdict", "_replace", "_fields", "_repr_html_", "_repr_mimebundle_"}
 """Names that other projects define as public."""

@@ -69,9 +69,9 @@ def holding_loop(robot: Robot) -> Loop:
     """
     inverse = trace(robot, "inverse_dynamics")
     recording = Recording("holding", robot.name)
-    values = [port for port in inverse.inputs if port.name == "q" or port.parameter]
+    ports = [port for port in inverse.inputs if port.name == "q" or port.parameter]
     still = zeros(robot.nv)
-    inputs = {port.name: recording.input_like(port) for port in values}
+    inputs = {port.name: recording.input_like(port) for port in ports}
     values = recording.replay(inverse, {**inputs, "qd": still, "qdd": still})
     graph = recording.graph({"tau": output_values(inverse.outputs, values)["tau"]}).named({"q": "q0"}, {})
     return Loop("holding", robot.name, (graph,), {}, Count(1), last=("tau",))
