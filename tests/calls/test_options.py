@@ -66,7 +66,7 @@ def test_all_options_of_a_step_arrive_in_a_trace_a_rollout_and_a_solver() -> Non
     step = {**options.step().of_step(), "forces": [Friction(0.3), Stops()]}
     cost = dynagate.control.Cost.quadratic(q=1.0)
     assert rollout(device="numpy", **step).options == StepOptions(**step)
-    assert dynagate.ilqr(ARM, knots=3, cost=cost, device="numpy", **step).step == StepOptions(**step)
+    assert dynagate.ilqr(ARM, knots=3, cost=cost, device="numpy", **step).step.step == StepOptions(**step)
     assert AlgorithmOptions.of_record(AlgorithmOptions(**step).as_dict()) == AlgorithmOptions(**step)
 
 
