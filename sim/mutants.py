@@ -28,29 +28,29 @@ _REGISTER = re.compile(r"^\s*(?:output )?reg (?:signed )?\[(\d+):0\] ")
 _MEMORY = re.compile(r"^\s*(?:\(\*.*?\*\) )?reg \[\d+:0\] (\\\S+|\w+) +\[0:(\d+)\];")
 _WORDS = {"begin", "end", "if", "else", "case", "endcase", "assign", "posedge", "always"}
 
-OPERATORS: tuple[tuple[str, str, str], ...] = (
-    (r" \+ ", " + ", " - "),
-    (r" - ", " - ", " + "),
-    (r" \* ", " * ", " + "),
-    (r" & ", " & ", " | "),
-    (r" \| ", " | ", " & "),
-    (r" \^ ", " ^ ", " | "),
-    (r" == ", " == ", " != "),
-    (r" != ", " != ", " == "),
-    (r" < ", " < ", " >= "),
-    (r" > ", " > ", " >= "),
-    (r" >= ", " >= ", " > "),
-    (r" << ", " << ", " >> "),
-    (r" >>> ", " >>> ", " >> "),
-    (r" >> ", " >> ", " << "),
-    (r"(?<=[( {])!(?=[\w(&|])", "!", ""),
-    (r"(?<=[( {])~(?=[\w(])", "~", ""),
-    (r"(?<=[( {])&(?=\w)", "&", "|"),
-    (r"(?<=[( {])\|(?=\w)", "|", "&"),
-    (r"(?<=[( {])-(?=\$)", "-", ""),
-    (r"\$signed\(", "$signed(", "$unsigned("),
+OPERATORS: tuple[tuple[str, str], ...] = (
+    (r" \+ ", " - "),
+    (r" - ", " + "),
+    (r" \* ", " + "),
+    (r" & ", " | "),
+    (r" \| ", " & "),
+    (r" \^ ", " | "),
+    (r" == ", " != "),
+    (r" != ", " == "),
+    (r" < ", " >= "),
+    (r" > ", " >= "),
+    (r" >= ", " > "),
+    (r" << ", " >> "),
+    (r" >>> ", " >> "),
+    (r" >> ", " << "),
+    (r"(?<=[( {])!(?=[\w(&|])", ""),
+    (r"(?<=[( {])~(?=[\w(])", ""),
+    (r"(?<=[( {])&(?=\w)", "|"),
+    (r"(?<=[( {])\|(?=\w)", "&"),
+    (r"(?<=[( {])-(?=\$)", ""),
+    (r"\$signed\(", "$unsigned("),
 )
-"""Changes of operators: pattern, operator, replacement."""
+"""Changes of operators: pattern, replacement."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def _of_line(
 
 def _operators(place: _Place, source: random.Random) -> Iterator[str]:
     """Yield the line with another operator, and with the choices of a condition exchanged."""
-    for pattern, _, new in OPERATORS:
+    for pattern, new in OPERATORS:
         for match in place.found(pattern):
             yield place.with_part(*match.span(), new)
     for match in place.found(r"(\w+(?:\[[\d:]+\])*) \? "):
@@ -231,21 +231,20 @@ def _flipped(literal: re.Match[str], source: random.Random) -> str:
     return f"{width}'{sign}{base}{value:0{len(digits)}{'x' if base == 'h' else 'b'}}"
 
 
-def _constants(place: _Place, source: random.Random) -> Iterator[str]:
-    """Yield the line with one bit of a constant inverted, and with another place of bits."""
+def _literals(place: _Place, source: random.Random) -> Iterator[str]:
+    """Yield the line with one bit of a literal inverted."""
     for match in place.found(_LITERAL):
         yield place.with_part(*match.span(), _flipped(match, source))
+
+
+def _constants(place: _Place, source: random.Random) -> Iterator[str]:
+    """Yield the line with one bit of a constant inverted, and with another place of bits."""
+    yield from _literals(place, source)
     for match in place.found(_INDEX):
         high, low = int(match[1]), match[2]
         step = -1 if high > 0 and (low is None or int(low) > 0) else 1
         new = f"[{high + step}]" if low is None else f"[{high + step}:{int(low) + step}]"
         yield place.with_part(*match.span(), new)
-
-
-def _table_bits(place: _Place, source: random.Random) -> Iterator[str]:
-    """Yield the line with one bit of the entry of a table inverted."""
-    for match in place.found(_LITERAL):
-        yield place.with_part(*match.span(), _flipped(match, source))
 
 
 def _enables(place: _Place, source: random.Random) -> Iterator[str]:
@@ -295,7 +294,7 @@ def _wires(place: _Place, source: random.Random) -> Iterator[str]:
 _CHANGES: dict[str, Callable[[_Place, random.Random], Iterator[str]]] = {
     "operator": _operators,
     "constant": _constants,
-    "table": _table_bits,
+    "table": _literals,
     "enable": _enables,
     "width": _widths,
     "wire": _wires,

@@ -15,19 +15,21 @@ import json
 import os
 import re
 import resource
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from dynagate.base.process import completed, python_command, python_environment
+from dynagate.base.process import completed, python_environment
 from dynagate.base.progress import Progress, quiet
 from dynagate.base.storage import check_folder, read_file, write
 from dynagate.design.design import DesignRecord
 from dynagate.design.files import SIMULATORS
+from dynagate.hw.export.yosys import yosys_command
 from dynagate.hw.vectors.subject import Subject
 from dynagate.sim.mutants import Mutant, mutants_of
 from dynagate.sim.sources import SimulationError, read_sources
@@ -159,7 +161,7 @@ def mutate(
         judged = _kept(place, state)
         if not judged:
             progress("the benches of the design itself")
-            if said := bench.noticed(None):
+            if said := bench.noticed():
                 raise SimulationError(
                     f"the benches fail without a mutant: {said}; expected a design that passes", code="DG-SIM-021"
                 )
@@ -185,7 +187,8 @@ class MutantBench:
     def judged(self, number: int, mutant: Mutant) -> Judged:
         """Return the verdict on a mutant."""
         try:
-            said = self.noticed(mutant)
+            with self._applied(mutant):
+                said = self.noticed(mutant.file)
         except SyntaxError as error:
             return Judged(number, mutant, INVALID, str(error))
         if said:
@@ -196,24 +199,30 @@ class MutantBench:
             return Judged(number, mutant, EQUIVALENT, f"Yosys proves by induction that {module} computes the same")
         return Judged(number, mutant, SURVIVED, f"no bench in {', '.join(self.simulators)} notices it")
 
-    def noticed(self, mutant: Mutant | None) -> str:
+    @contextmanager
+    def _applied(self, mutant: Mutant) -> Iterator[None]:
+        """Put a mutant into the folder for a while."""
+        path, text = self.folder / mutant.file, self.texts[mutant.file]
+        path.write_text(mutant.applied(text), encoding="utf-8")
+        try:
+            yield
+        finally:
+            path.write_text(text, encoding="utf-8")
+
+    def noticed(self, file: str | None = None) -> str:
         """Return the bench that fails and its message; empty if all pass.
 
+        Args:
+            file: File that was changed, whose benches run; None for all benches.
+
         Raises:
-            SyntaxError: The mutant does not compile.
+            SyntaxError: The Verilog does not compile.
         """
-        path = None if mutant is None else self.folder / mutant.file
-        if mutant is not None and path is not None:
-            path.write_text(mutant.applied(self.texts[mutant.file]), encoding="utf-8")
-        try:
-            for simulator in self.simulators:
-                for subject in self.subjects:
-                    is_inside = mutant is None or mutant.file.removesuffix(".v").partition("_")[0] in subject.tops
-                    if is_inside and (said := self._run(subject, simulator)):
-                        return f"{subject.module} in {simulator}: {said}"
-        finally:
-            if mutant is not None and path is not None:
-                path.write_text(self.texts[mutant.file], encoding="utf-8")
+        for simulator in self.simulators:
+            for subject in self.subjects:
+                is_inside = file is None or file.removesuffix(".v").partition("_")[0] in subject.tops
+                if is_inside and (said := self._run(subject, simulator)):
+                    return f"{subject.module} in {simulator}: {said}"
         return ""
 
     def _run(self, subject: Subject, simulator: str) -> str:
@@ -221,7 +230,7 @@ class MutantBench:
         bench = self.folder / subject.folder
         variables = environment() if simulator == "verilator" else dict(os.environ)
         command = ["sh", str(bench / "verify.sh"), simulator]
-        done = completed(command, env={**variables, "VECTORS": str(bench)}, preexec_fn=_limit_cpu)
+        done = completed(command, env={**variables, "VECTORS": str(bench)}, preexec_fn=partial(_limit_cpu, CPU_SECONDS))
         if done.returncode == 0 and re.search(r"^PASS$", done.stdout, flags=re.M):
             return ""
         if not done.stdout.startswith("bench of "):
@@ -230,9 +239,9 @@ class MutantBench:
         return (lines or ["it does not end"])[-1 if len(lines) < 2 else -2].strip()[:200]
 
 
-def _limit_cpu() -> None:
+def _limit_cpu(seconds: int) -> None:
     """Limit the processor time of the process that is about to start."""
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
 
 def module_of(text: str, line: int) -> str:
@@ -247,44 +256,28 @@ def proved_equal(texts: dict[str, str], mutant: Mutant, module: str) -> bool:
     The proof is an induction: from equal registers and inputs follow equal next values and outputs. Modules inside are
     opaque; a mutant that needs a fact about other modules is not proved.
     """
+    passes = []
     with tempfile.TemporaryDirectory() as work:
-        names = []
-        for label, text in (("gold", texts[mutant.file]), ("gate", mutant.applied(texts[mutant.file]))):
-            path = Path(work) / f"{label}.v"
+        for name, text in (("gold", texts[mutant.file]), ("gate", mutant.applied(texts[mutant.file]))):
+            path = Path(work) / f"{name}.v"
             path.write_text(text, encoding="utf-8")
-            names.append(path)
-        program = _PROOF.format(gold=str(names[0]), gate=str(names[1]), module=module, depth=PROOF_DEPTH)
+            passes += [f"read_verilog -sv {path}", *_PREPARING, f"rename {module} {name}", f"design -stash {name}"]
+        command = yosys_command([*passes, *_PROVING])
+        limit = partial(_limit_cpu, PROOF_SECONDS)
         try:
-            done = subprocess.run(
-                python_command(program),
-                env=python_environment(),
-                capture_output=True,
-                preexec_fn=_limit_proof,
-                cwd=work,
-                check=False,
-            )
+            done = completed(command, env=python_environment(), cwd=work, preexec_fn=limit)
         except OSError:
             return False
     return done.returncode == 0
 
 
-def _limit_proof() -> None:
-    """Limit the processor time of a proof."""
-    resource.setrlimit(resource.RLIMIT_CPU, (PROOF_SECONDS, PROOF_SECONDS))
-
-
-_PROOF = r"""
-from pyosys import libyosys
-design = libyosys.Design()
-for name, path in (("gold", {gold!r}), ("gate", {gate!r})):
-    for text in (f"read_verilog -sv {{path}}", "proc", "memory_collect", "memory_map", "opt_expr", "opt_clean -purge",
-                 rf"rename {module} {{name}}", f"design -stash {{name}}"):
-        libyosys.run_pass(text, design)
-for text in ("design -copy-from gold gold", "design -copy-from gate gate", "equiv_make gold gate equiv", "cd equiv",
-             "equiv_struct", "equiv_simple -seq {depth}", "equiv_induct -seq {depth}", "equiv_status -assert"):
-    libyosys.run_pass(text, design)
-"""
-"""Program that proves two modules equal. It fails where there is no proof."""
+_PREPARING = ("proc", "memory_collect", "memory_map", "opt_expr", "opt_clean -purge")
+"""Passes of Yosys on each of the two modules."""
+_PROVING = (
+    *("design -copy-from gold gold", "design -copy-from gate gate", "equiv_make gold gate equiv", "cd equiv"),
+    *("equiv_struct", f"equiv_simple -seq {PROOF_DEPTH}", f"equiv_induct -seq {PROOF_DEPTH}", "equiv_status -assert"),
+)
+"""Passes that prove the two modules equal. They fail where there is no proof."""
 
 
 # what is kept between runs

@@ -13,6 +13,16 @@ class YosysError(Error, RuntimeError):
     """Yosys is missing or failed; the text has the end of its output."""
 
 
+def yosys_command(passes: Sequence[str]) -> list[str]:
+    """Return the command that runs passes of Yosys on one design. Run it with `python_environment()`.
+
+    Args:
+        passes: Commands of Yosys.
+    """
+    program = "from pyosys import libyosys\ndesign = libyosys.Design()\n"
+    return python_command(program + "".join(f"libyosys.run_pass({text!r}, design)\n" for text in passes))
+
+
 def run_yosys(passes: Sequence[str], *, lines: int = 20) -> None:
     """Run passes of Yosys on one design.
 
@@ -27,6 +37,4 @@ def run_yosys(passes: Sequence[str], *, lines: int = 20) -> None:
         raise YosysError(
             "Yosys is not installed; expected the extra: pip install 'dynagate[synth]'", code="DG-SYNTH-001"
         )
-    program = "from pyosys import libyosys\ndesign = libyosys.Design()\n"
-    program += "".join(f"libyosys.run_pass({text!r}, design)\n" for text in passes)
-    run(python_command(program), YosysError, name="Yosys", environment=python_environment(), lines=lines)
+    run(yosys_command(passes), YosysError, name="Yosys", environment=python_environment(), lines=lines)

@@ -39,11 +39,24 @@ VISITS = 2
 class TableReads(NamedTuple):
     """How states read a table by one operation."""
 
+    node: int
+    """Node of the operation."""
     table: UsedTable
     entries: Ints
     """Entry that each state reads, (states,)."""
     visible: Flags
     """Which bits of the entry change the result, (states, bits)."""
+
+
+class Reachable(NamedTuple):
+    """Values that nodes may have for any input that its formats hold."""
+
+    low: list[float]
+    """Smallest value, by node."""
+    high: list[float]
+    """Largest value, by node."""
+    overflows: list[bool]
+    """Which nodes may overflow."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,8 @@ class ObservedSamples:
     overflow: Flags
     """Which of them overflow, (states, operations)."""
     reads: tuple[TableReads, ...]
+    bounds: Reachable
+    """Values that the nodes may have for any input."""
 
     @property
     def alone(self) -> Flags:
@@ -65,17 +80,6 @@ class ObservedSamples:
         for scope in range(counts.shape[1]):
             counts[:, scope] = self.overflow[:, self.scopes == scope].sum(axis=1)
         return np.asarray(self.overflow & (counts[:, self.scopes] == 1))
-
-
-class Reachable(NamedTuple):
-    """Values that nodes may have for any input that its formats hold."""
-
-    low: list[float]
-    """Smallest value, by node."""
-    high: list[float]
-    """Largest value, by node."""
-    overflows: list[bool]
-    """Which nodes may overflow."""
 
 
 def reachable(formatted: FormattedGraph) -> Reachable:
@@ -141,7 +145,8 @@ def observed(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Obser
         formatted: Graph with formats.
         inputs: Integers (states,) of every input, by node.
     """
-    nodes = tuple(i for i, possible in enumerate(reachable(formatted).overflows) if possible)
+    bounds = reachable(formatted)
+    nodes = tuple(i for i, possible in enumerate(bounds.overflows) if possible)
     tables = {i: table for i in range(len(formatted.formats)) if (table := _table_of(formatted, i)) is not None}
     count = len(next(iter(inputs.values())))
     overflow = np.zeros((count, len(nodes)), bool)
@@ -156,9 +161,9 @@ def observed(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Obser
     reads = []
     for i, table in tables.items():
         x = np.concatenate(operands[i])
-        reads.append(TableReads(table, table.address(x), table.visible(x)))
+        reads.append(TableReads(i, table, table.address(x), table.visible(x)))
     scopes = np.array([formatted.graph.scope_of[i] for i in nodes], np.int64)
-    return ObservedSamples(nodes, scopes, overflow, tuple(reads))
+    return ObservedSamples(nodes, scopes, overflow, tuple(reads), bounds)
 
 
 def _table_of(formatted: FormattedGraph, node: int) -> UsedTable | None:
@@ -264,25 +269,22 @@ def uncovered(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Unco
         formatted: Graph with formats.
         inputs: Integers (samples,) of every input, by node.
     """
-    bounds = reachable(formatted)
     points = observed(formatted, inputs)
     names = formatted.graph.scopes
     possible = {int(scope) for scope in points.scopes}
     seen = {int(scope) for scope, each in zip(points.scopes, points.overflow.T, strict=True) if each.any()}
     read: dict[str, Flags] = {}
     may_read: dict[str, Flags] = {}
-    for i in range(len(formatted.formats)):
-        if (table := _table_of(formatted, i)) is None:
-            continue
-        source, argument = formatted.operand_formats(i)[0], formatted.graph.nodes[i].args[0]
+    for each in points.reads:
+        table, argument = each.table, formatted.graph.nodes[each.node].args[0]
+        source = formatted.operand_formats(each.node)[0]
         low, high = (
             int(np.clip(np.floor(x / source.step), source.lowest, source.highest))
-            for x in (bounds.low[argument], bounds.high[argument])
+            for x in (points.bounds.low[argument], points.bounds.high[argument])
         )
         high = min(high + 1, source.highest)
         may_read[table.name] = may_read.get(table.name, np.zeros(table.size, bool)) | table.read_by(low, high)
-    for each in points.reads:
-        read.setdefault(each.table.name, np.zeros(each.table.size, bool))[each.entries] = True
+        read.setdefault(table.name, np.zeros(table.size, bool))[each.entries] = True
     unread = {
         name: (np.flatnonzero(~read[name] & ~may_read[name]), np.flatnonzero(~read[name] & may_read[name]))
         for name in read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -155,15 +155,15 @@ def _far(states: Arrays, kept: Collection[str], pool: SamplePool, seed: int) -> 
     for k, name in enumerate(names):
         value, (low, high) = states[name], pool.limits[name]
 
-        def per_state(flags: npt.NDArray[np.bool_], value: npt.NDArray[np.float64] = value) -> npt.NDArray[np.bool_]:
-            return flags.reshape(-1, *(1,) * (value.ndim - 1))
+        def per_state(values: npt.NDArray[Any], ndim: int = value.ndim) -> npt.NDArray[Any]:
+            return values.reshape(-1, *(1,) * (ndim - 1))
 
         own = which == k
         anywhere = random.uniform(low, high, value.shape)
         some = (random.random(value.shape) < 0.25) & per_state(kind == 3)
         scaled = per_state((kind == 0) | ((kind == 1) & own))
         replaced = per_state((kind == 4) | ((kind == 2) & own)) | some
-        moved = np.where(scaled, value * factor.reshape(-1, *(1,) * (value.ndim - 1)), value)
+        moved = np.where(scaled, value * per_state(factor), value)
         far[name] = np.clip(np.where(replaced, anywhere, moved), low, high)
     return far
 

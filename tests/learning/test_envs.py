@@ -308,7 +308,7 @@ def test_an_action_that_is_not_finite_ends_its_episode_alone(actions: str) -> No
 
 
 def test_an_arm_has_delays_and_no_pushes() -> None:
-    """Of actions that arrive late, the targets of the ones before hold."""
+    """While an action is late, the target of the action before it holds."""
     dt, options = 5e-3, {"stiffness": 20.0, "start_noise": 0.0, "decimation": 4}
     late, now = (
         EnvBatch(reach_task("two_joint_arm", randomize=each, dt=dt, **options), 2, dtype="float64")

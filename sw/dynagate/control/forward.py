@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.control.cost import CostGraphs
 from dynagate.control.knot_step import KnotStep, Steps
-from dynagate.dynamics.spatial import array, select, zeros
+from dynagate.dynamics.spatial import array, clipped, zeros
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop
@@ -52,15 +51,8 @@ def bounded(torques: Array, bounds: tuple[Array, Array] | None) -> Array:
     """Return torques (nv,) clipped to lower and upper bounds (nv,)."""
     if bounds is None:
         return torques
-
-    def cut(x: Any, low: float, high: float) -> Any:
-        if low == high:
-            return low
-        x = select(x - high, high, x) if math.isfinite(high) else x
-        return select(low - x, low, x) if math.isfinite(low) else x
-
     low, high = (bound.tolist() for bound in bounds)
-    return array([cut(x, a, b) for x, a, b in zip(torques, low, high, strict=True)])
+    return array([a if a == b else clipped(x, a, b) for x, a, b in zip(torques, low, high, strict=True)])
 
 
 def holding_loop(robot: Robot) -> Loop:

@@ -63,16 +63,11 @@ class KnotStep:
         return self.options.dt
 
     @property
-    def feedback_inputs(self) -> dict[str, tuple[int, ...]]:
-        """Return the inputs of the feedback law at each knot, and their shapes."""
-        return feedback_inputs(self.robot, self.options.feedback) if self.options.feedback else {}
-
-    @property
     def inputs(self) -> dict[str, tuple[int, ...]]:
         """Return the inputs of each knot besides torques, and their shapes."""
-        size = {"active": len(self.robot.constraints)}
+        feedback, size = self.options.feedback, {"active": len(self.robot.constraints)}
         of_step = {name: (size.get(name, self.robot.nv),) for name in step_inputs(self.robot, self.options.step)}
-        return {**of_step, **self.feedback_inputs}
+        return {**of_step, **(feedback_inputs(self.robot, feedback) if feedback else {})}
 
     @property
     def moves_by_velocity(self) -> bool:

@@ -7,6 +7,7 @@ Featherstone's order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -121,6 +122,13 @@ def select(condition: Scalar, positive: Scalar, otherwise: Scalar) -> Scalar:
     if isinstance(condition, float):
         return positive if condition > 0.0 else otherwise
     return _operation("select", condition, positive, otherwise)
+
+
+def clipped(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    """Return a number limited to a range. Bounds that are known to be infinite add no operations."""
+    if not (isinstance(high, float) and math.isinf(high)):
+        x = select(x - high, high, x)
+    return x if isinstance(low, float) and math.isinf(low) else select(low - x, low, x)
 
 
 def chosen(condition: Scalar, positive: Array, otherwise: Array) -> Array:

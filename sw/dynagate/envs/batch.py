@@ -141,11 +141,12 @@ class EnvBatch:
         inputs["q"][:], inputs["qd"][:] = outputs["q_next"], outputs["qd_next"]
         if "r" in inputs:
             inputs["r"][:] = outputs["swept"]
-        action: Array = np.clip(inputs["action"], -1.0, 1.0)
         if "last_action" in inputs:
-            inputs["last_action"][:] = action
+            np.clip(inputs["action"], -1.0, 1.0, out=inputs["last_action"])
         if PAST_ACTIONS in inputs:
-            inputs[PAST_ACTIONS][:] = np.concatenate([action[:, None], inputs[PAST_ACTIONS][:, :-1]], axis=1)
+            past = inputs[PAST_ACTIONS]
+            past[:, 1:] = past[:, :-1].copy()
+            np.clip(inputs["action"], -1.0, 1.0, out=past[:, 0])
         terminated: Flags = np.logical_or((outputs["ends"] > 0.0).any(axis=1), diverged)
         truncated: Flags = np.logical_and(self.steps >= self.task.episode, ~terminated)
         converged: Flags = np.logical_not(diverged)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from dynagate.base.arguments import Accepted, one_or_each, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
-from dynagate.dynamics.spatial import Array, Scalar, array, select, zeros
+from dynagate.dynamics.spatial import Array, Scalar, array, zeros
 from dynagate.forces.checks import ForceError
 from dynagate.forces.force import Force, ForceContext, check_entries
 from dynagate.robot import Robot
@@ -64,6 +64,8 @@ class Actuator(Force):
 
     once: ClassVar[bool] = True
     before_steps: ClassVar[bool] = True
+    of_joints: ClassVar[Mapping[str, Accepted]] = {}
+    """Accepted numbers of each parameter that is one number or one for each joint. A default of None is no limit."""
 
     def __post_init__(self) -> None:
         if self.joints is not None:
@@ -77,14 +79,15 @@ class Actuator(Force):
                     f"{self.name} has joints {shown(names)}; expected each joint once", code="DG-FORCE-022"
                 )
             object.__setattr__(self, "joints", tuple(names))
+        for name, accepted in self.of_joints.items():
+            value = getattr(self, name)
+            if value is not None or type(self).__dataclass_fields__[name].default is not None:
+                value = one_or_each(f"{self.name} has {name} ", value, accepted, ForceError)
+                object.__setattr__(self, name, value)
 
-    def _check_each(self, **accepted: Accepted) -> None:
-        """Check parameters that are one number, or one for each joint."""
-        for name, each in accepted.items():
-            if getattr(self, name) is None and type(self).__dataclass_fields__[name].default is None:
-                continue
-            value = one_or_each(f"{self.name} has {name} ", getattr(self, name), each, ForceError)
-            object.__setattr__(self, name, value)
+    def check(self, robot: Robot) -> None:
+        """Raise ForceError if a joint or a count of numbers does not fit the robot."""
+        self.each_joint(robot)
 
     def places(self, robot: Robot) -> list[tuple[int, int]]:
         """Return the indices in q and in the velocity of each joint that the actuator drives, in its order."""
@@ -107,6 +110,11 @@ class Actuator(Force):
                 f"{self.name} has {len(value)} numbers as {name}; expected one, or {count}", code="DG-FORCE-024"
             )
         return list(value) if isinstance(value, tuple) else [float(value)] * count
+
+    def each_joint(self, robot: Robot) -> list[tuple[float, ...]]:
+        """Return the parameters `of_joints` of each joint, in their order."""
+        columns = [self.each(robot, name) for name in self.of_joints]
+        return list(zip(*columns, strict=True))
 
     def states(self, robot: Robot) -> dict[str, ActuatorState]:
         """Return the states that the actuator keeps, by name. They are 0 before the first step unless a call has
@@ -131,12 +139,6 @@ class Actuator(Force):
     def torque(self, now: ForceContext) -> Array:
         """Return zeros (nv,): an actuator acts before a step."""
         return zeros(now.robot.nv)
-
-
-def clipped(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
-    """Return a number limited to a range."""
-    x = select(x - high, high, x)
-    return select(low - x, low, x)
 
 
 class Actuators:
@@ -202,8 +204,3 @@ class Actuators:
                     text = f"the state '{name}' of actuator {actuator.name}"
                     after[name] = check_entries(text, result.states[name], state.size)
         return torque, after
-
-
-def first_actuator(forces: Sequence[Any]) -> Actuator | None:
-    """Return the first actuator among forces, or None."""
-    return next((force for force in forces if isinstance(force, Actuator)), None)

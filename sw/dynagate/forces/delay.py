@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dynagate.base.arguments import ABOVE_ZERO, Accepted, number
 from dynagate.base.explained import explained
@@ -69,13 +70,7 @@ class Lag(Actuator):
 
     time: Numbers
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_each(time=ABOVE_ZERO)
-
-    def check(self, robot: Robot) -> None:
-        """Raise ForceError if a joint or a count of numbers does not fit the robot."""
-        self.each(robot, "time")
+    of_joints: ClassVar[Mapping[str, Accepted]] = {"time": ABOVE_ZERO}
 
     def states(self, robot: Robot) -> dict[str, ActuatorState]:
         """Return the delivered torque."""
@@ -84,7 +79,7 @@ class Lag(Actuator):
     def drive(self, now: ForceContext, command: list[Scalar], states: Mapping[str, Array]) -> Drive:
         """Return the torques before the step, and those after it."""
         lag, after = states["lag"], []
-        for y, u, time in zip(lag, command, self.each(now.robot, "time"), strict=True):
+        for y, u, (time,) in zip(lag, command, self.each_joint(now.robot), strict=True):
             after.append(y + (u - y) * approach(now.dt, time))
         return Drive(lag, {"lag": array(after)})
 

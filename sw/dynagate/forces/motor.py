@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, Accepted
 from dynagate.base.explained import explained
-from dynagate.dynamics.spatial import Array, Scalar, array, select
-from dynagate.forces.actuator import Actuator, ActuatorState, Drive, Numbers, clipped
+from dynagate.dynamics.spatial import Array, Scalar, array, clipped, select
+from dynagate.forces.actuator import Actuator, ActuatorState, Drive, Numbers
 from dynagate.forces.delay import approach
 from dynagate.forces.force import ForceContext
 from dynagate.robot import Robot
@@ -37,22 +37,15 @@ class MotorCurve(Actuator):
     no_load: Numbers
     largest: Numbers | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_each(stall=ABOVE_ZERO, no_load=ABOVE_ZERO, largest=ABOVE_ZERO)
-
-    def check(self, robot: Robot) -> None:
-        """Raise ForceError if a joint or a count of numbers does not fit the robot."""
-        for name in ("stall", "no_load", "largest"):
-            self.each(robot, name)
+    of_joints: ClassVar[Mapping[str, Accepted]] = dict.fromkeys(("stall", "no_load", "largest"), ABOVE_ZERO)
 
     def drive(self, now: ForceContext, command: list[Scalar], states: Mapping[str, Array]) -> Drive:
         """Return the commands within the limits at each joint's speed."""
-        limits = zip(*(self.each(now.robot, name) for name in ("stall", "no_load", "largest")), strict=True)
-        torques = []
+        limits, torques = self.each_joint(now.robot), []
         for u, (_, v), (stall, speed, largest) in zip(command, self.places(now.robot), limits, strict=True):
             slowed = now.qd[v] * (stall / speed)
-            torques.append(_bounded(u, _at_least_zero(slowed + stall), _at_least_zero(stall - slowed), largest))
+            u = clipped(u, -_at_least_zero(slowed + stall), _at_least_zero(stall - slowed))
+            torques.append(clipped(u, -largest, largest))
         return Drive(array(torques))
 
 
@@ -86,15 +79,11 @@ class DCMotor(Actuator):
     inductance: Numbers = 0.0
     ratio: Numbers = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_each(constant=ABOVE_ZERO, resistance=ABOVE_ZERO, voltage=ABOVE_ZERO, current=ABOVE_ZERO)
-        self._check_each(inductance=AT_LEAST_ZERO, ratio=ABOVE_ZERO)
-
-    def check(self, robot: Robot) -> None:
-        """Raise ForceError if a joint or a count of numbers does not fit the robot."""
-        for name in _OF_MOTOR:
-            self.each(robot, name)
+    of_joints: ClassVar[Mapping[str, Accepted]] = {
+        **dict.fromkeys(("constant", "resistance", "voltage", "current"), ABOVE_ZERO),
+        "inductance": AT_LEAST_ZERO,
+        "ratio": ABOVE_ZERO,
+    }
 
     def _has_state(self, robot: Robot) -> bool:
         return any(self.each(robot, "inductance"))
@@ -105,33 +94,22 @@ class DCMotor(Actuator):
 
     def drive(self, now: ForceContext, command: list[Scalar], states: Mapping[str, Array]) -> Drive:
         """Return the torques of the currents, and the currents after the step."""
-        numbers = zip(*(self.each(now.robot, name) for name in _OF_MOTOR), strict=True)
         torques, after = [], []
-        before = states.get("current")
+        before, numbers = states.get("current"), self.each_joint(now.robot)
         for k, (u, (_, v), each) in enumerate(zip(command, self.places(now.robot), numbers, strict=True)):
             constant, resistance, voltage, current, inductance, ratio = each
             at_joint = constant * ratio
-            applied = _bounded(u * (resistance / at_joint), voltage, voltage, math.inf)
+            applied = clipped(u * (resistance / at_joint), -voltage, voltage)
             settled = (applied - now.qd[v] * at_joint) * (1.0 / resistance)
             if before is None:
-                flowing = _bounded(settled, current, current, math.inf)
+                flowing = clipped(settled, -current, current)
             else:
                 flowing = before[k]
                 share = approach(now.dt, inductance / resistance) if inductance else 1.0
-                after.append(_bounded(flowing + (settled - flowing) * share, current, current, math.inf))
+                after.append(clipped(flowing + (settled - flowing) * share, -current, current))
             torques.append(flowing * at_joint)
         return Drive(array(torques), {} if before is None else {"current": array(after)})
 
 
-_OF_MOTOR = ("constant", "resistance", "voltage", "current", "inductance", "ratio")
-
-
 def _at_least_zero(x: Scalar) -> Scalar:
     return select(x, x, 0.0)
-
-
-def _bounded(x: Scalar, below: Scalar, above: Scalar, largest: float) -> Scalar:
-    """Return a number limited to -below and above, and to `largest` on both sides."""
-    if not (isinstance(above, float) and math.isinf(above)):
-        x = clipped(x, -below, above)
-    return x if math.isinf(largest) else clipped(x, -largest, largest)

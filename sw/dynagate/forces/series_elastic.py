@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, Accepted
 from dynagate.base.explained import explained
 from dynagate.dynamics.spatial import Array, Scalar, array, sqrt
 from dynagate.forces.actuator import Actuator, ActuatorState, Drive, Numbers
@@ -47,15 +48,11 @@ class SeriesElastic(Actuator):
     play: Numbers = 0.0
     rounding: Numbers = 1e-3
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_each(stiffness=ABOVE_ZERO, inertia=ABOVE_ZERO, damping=AT_LEAST_ZERO, friction=AT_LEAST_ZERO)
-        self._check_each(play=AT_LEAST_ZERO, rounding=ABOVE_ZERO)
-
-    def check(self, robot: Robot) -> None:
-        """Raise ForceError if a joint or a count of numbers does not fit the robot."""
-        for name in _OF_SPRING:
-            self.each(robot, name)
+    of_joints: ClassVar[Mapping[str, Accepted]] = {
+        **dict.fromkeys(("stiffness", "inertia"), ABOVE_ZERO),
+        **dict.fromkeys(("damping", "friction", "play"), AT_LEAST_ZERO),
+        "rounding": ABOVE_ZERO,
+    }
 
     def states(self, robot: Robot) -> dict[str, ActuatorState]:
         """Return the deflection of the springs and the speed of the motors."""
@@ -64,13 +61,11 @@ class SeriesElastic(Actuator):
 
     def largest_step(self, robot: Robot) -> float:
         """Return the largest time step, s, for which a motor is stable while its joint is held."""
-        numbers = zip(*(self.each(robot, name) for name in _OF_SPRING[:4]), strict=True)
-        return min(_largest_step(*each) for each in numbers)
+        return min(_largest_step(*each[:4]) for each in self.each_joint(robot))
 
     def drive(self, now: ForceContext, command: list[Scalar], states: Mapping[str, Array]) -> Drive:
         """Return the torques of the springs, and the states of the motors after the step."""
-        numbers = zip(*(self.each(now.robot, name) for name in _OF_SPRING), strict=True)
-        before = zip(states["deflection"], states["motor_speed"], strict=True)
+        numbers, before = self.each_joint(now.robot), zip(states["deflection"], states["motor_speed"], strict=True)
         torques, deflections, speeds = [], [], []
         for u, (_, v), (deflection, speed), each in zip(command, self.places(now.robot), before, numbers, strict=True):
             stiffness, inertia, damping, friction, play, rounding = each
@@ -81,9 +76,6 @@ class SeriesElastic(Actuator):
             deflections.append(deflection)
             speeds.append(speed + (u - torque - speed * friction) * (now.dt * (1.0 / inertia)))
         return Drive(array(torques), {"deflection": array(deflections), "motor_speed": array(speeds)})
-
-
-_OF_SPRING = ("stiffness", "inertia", "damping", "friction", "play", "rounding")
 
 
 def slack(x: Scalar, half: float, rounding: float) -> Scalar:

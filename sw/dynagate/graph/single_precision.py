@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
 from dynagate.base.warned import warn
 from dynagate.forces.options import AlgorithmOptions
@@ -49,9 +47,7 @@ def check_single_precision(robot: Robot, graph: Graph, algorithm: AlgorithmOptio
     form = algorithm.form
     if form not in LOSSY_FORMS.get(graph.name, ()) or "qdd" not in [port.name for port in graph.outputs]:
         return
-    states = Region.of(robot).states(graph, STATES, SEED)
-    expected = evaluate(trace(robot, graph.name, replace(algorithm, form=REFERENCE)), states)["qdd"]
-    error = single_precision_error(graph, states, expected)
+    error = _error(robot, graph, algorithm)
     if error <= MAX_ERROR:
         return
     longest = _accurate_length(robot, graph.name, algorithm)
@@ -67,14 +63,10 @@ def check_single_precision(robot: Robot, graph: Graph, algorithm: AlgorithmOptio
     warn(wrong.text, GraphWarning, code=wrong.code)
 
 
-def single_precision_error(graph: Graph, states: dict[str, Floats], expected: npt.ArrayLike) -> float:
-    """Return the largest relative error of q̈ in float32 over states; infinity if a result is not finite.
-
-    Args:
-        graph: Graph of forward dynamics.
-        states: Inputs of the graph, (count, *shape).
-        expected: q̈ (count, nv), rad/s² or m/s².
-    """
+def _error(robot: Robot, graph: Graph, algorithm: AlgorithmOptions) -> float:
+    """Return the largest relative error of q̈ in float32 over drawn states; infinity if a result is not finite."""
+    states = Region.of(robot).states(graph, STATES, SEED)
+    expected = evaluate(trace(robot, graph.name, replace(algorithm, form=REFERENCE)), states)["qdd"]
     with np.errstate(all="ignore"):
         rough = evaluate(graph, {name: value.astype(np.float32) for name, value in states.items()})["qdd"]
         error = float(relative_errors(rough, expected).max())
@@ -88,10 +80,7 @@ def _accurate_length(robot: Robot, function: str, algorithm: AlgorithmOptions) -
 
     def accurate(links: int) -> bool:
         part = replace(plain, links=plain.links[:links])
-        graph = trace(part, function, options)
-        states = Region.of(part).states(graph, STATES, SEED)
-        expected = evaluate(trace(part, function, form=REFERENCE), states)["qdd"]
-        return single_precision_error(graph, states, expected) <= MAX_ERROR
+        return _error(part, trace(part, function, options), options) <= MAX_ERROR
 
     longest, shortest_wrong = 0, len(robot.links)
     for links in _doubled(len(robot.links)):

@@ -119,10 +119,15 @@ def _on_card(operator: RolloutOperator, back: bool, *inputs: Any) -> list[Any]:
     return varying(results, axes_of(inputs))  # a foreign call's results have no axes
 
 
+def _runs_in_c(operator: RolloutOperator, kernel: LoopKernel) -> bool:
+    """Return whether XLA can call a kernel: on one thread, for steps whose only results are states."""
+    return kernel.threads == 1 and operator.direct and not operator.solved
+
+
 def _forward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:
     """Compute trajectories on the host: by C that XLA calls, or by a callback for rollouts with Python or threads."""
     kernel = operator.rollout.kernel
-    if kernel is None or kernel.threads > 1 or operator.solved or not operator.direct:
+    if kernel is None or not _runs_in_c(operator, kernel):
         return _called_back(operator.forward, _shapes(operator, False, inputs), *inputs)
     names = *operator.held, *operator.stepped, *operator.parameters
     named = dict(zip(("q", "qd", operator.rollout.torques, *names), inputs, strict=True))
@@ -133,7 +138,7 @@ def _forward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:
 def _backward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:
     """Compute gradients by a callback."""
     loop, kernel = operator.sweep.reverse
-    if kernel is None or kernel.threads > 1 or operator.solved or not operator.direct:
+    if kernel is None or not _runs_in_c(operator, kernel):
         return _called_back(operator.backward, _shapes(operator, True, inputs), *inputs)
     q, qd, tau, *held, cost_q, cost_qd = inputs
     named = {"q": q, "qd": qd, operator.rollout.torques: tau, "cost_q": cost_q, "cost_qd": cost_qd}

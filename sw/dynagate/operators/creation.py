@@ -87,12 +87,8 @@ def operator(
     def check_single(graph: Graph) -> None:
         check_single_precision(loaded, graph, algorithm)
 
-    if isinstance(backend, str) and backend in COMPILED:
-        make: Make = lambda graph: CompiledCompute(graph, COMPILED[backend], check_single)  # noqa: E731
-    else:
-        make = (
-            Reference if backend == NUMPY else lambda graph: CompiledCompute(graph, COMPILED["compiled"], check_single)
-        )
+    platforms = COMPILED[backend if isinstance(backend, str) and backend in COMPILED else "compiled"]
+    make: Make = Reference if backend == NUMPY else lambda graph: CompiledCompute(graph, platforms, check_single)
     if backend == FIXED or isinstance(backend, Function):
         compute: Compute = AcceleratorCompute(graph, _accelerator(loaded, graph, backend, "backend", policy, region))
     else:
