@@ -15,13 +15,13 @@ from typing import Any
 import dynagate
 import numpy as np
 import numpy.typing as npt
-from dynagate import Region, Robot
+from dynagate import Robot
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.serial_chains.cfa import check_bodies, constants
 from dynagate.dynamics.serial_chains.scans import check_serial
 from dynagate.dynamics.tree import Tree
 from dynagate.graph.reference_gradient import relative_errors
-from dynagate.graph.single_precision import MAX_ERROR, SEED, STATES
+from dynagate.graph.single_precision import MAX_ERROR, SEED, STATES, drawn_region
 from dynagate.native.compile import C, library
 from dynagate.native.headers import with_headers
 from dynagate.native.source import CSource
@@ -170,7 +170,7 @@ class ForwardDynamics:
 
 def check_chain(robot: Robot, algorithm: str, dynamics: Dynamics) -> None:
     """Raise ArgumentError if accelerations in float32 are wrong at a drawn state of this chain."""
-    states = Region.of(robot).sample("forward_dynamics", STATES, SEED)
+    states = drawn_region(robot).sample("forward_dynamics", STATES, SEED)
     with dynagate.compile(robot, "forward_dynamics", device="numpy", form="scan") as reference:
         expected = reference(**states).qdd
     with np.errstate(all="ignore"):

@@ -178,6 +178,21 @@ def test_forms_that_are_wrong_in_float32_are_refused(tmp_path: Path) -> None:
         ForwardDynamics(random_chain(50, 5, prismatic=0.4, armature=0.2), "cfa", np.float32)
 
 
+def test_a_chain_without_limits_of_speed_is_compared_too() -> None:
+    unlimited = without_speeds(SLIDING)
+    with pytest.raises(ArgumentError, match="form 'cfa' in float32 errs by"):
+        dynagate.compile(unlimited, "forward_dynamics", form="cfa", dtype="float32")
+    short = replace(unlimited, links=unlimited.links[:2])
+    check_single_precision(short, trace(short, "forward_dynamics", form="cfa"), AlgorithmOptions(form="cfa"))
+    with pytest.raises(ArgumentError, match="cfa in float32 errs by"):
+        ForwardDynamics(without_speeds(random_chain(50, 5, prismatic=0.4, armature=0.2)), "cfa", np.float32)
+
+
+def without_speeds(robot: Robot) -> Robot:
+    links = (replace(link, joint=replace(link.joint, velocity=None)) for link in robot.links)
+    return replace(robot, links=tuple(links))
+
+
 def graph_of(form: str) -> Graph:
     return trace(SLIDING, "forward_dynamics", form=form)
 

@@ -17,7 +17,7 @@ from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, GraphWarning
 from dynagate.graph.reference_gradient import relative_errors
-from dynagate.graph.region import Region
+from dynagate.graph.region import LimitError, Region
 from dynagate.graph.trace import trace
 from dynagate.robot import Robot
 
@@ -29,6 +29,8 @@ MAX_ERROR = 1e-2
 """Largest accepted error of a state's accelerations, relative to their length."""
 STATES, SEED = 32, 1
 """Number of drawn states that are compared, and their seed."""
+SPEED = 1.0
+"""Largest speed of a joint without a limit, in rad/s or m/s, for the states that are compared."""
 
 
 def check_single_precision(robot: Robot, graph: Graph, algorithm: AlgorithmOptions, *, warns: bool = False) -> None:
@@ -65,12 +67,20 @@ def check_single_precision(robot: Robot, graph: Graph, algorithm: AlgorithmOptio
 
 def _error(robot: Robot, graph: Graph, algorithm: AlgorithmOptions) -> float:
     """Return the largest relative error of q̈ in float32 over drawn states; infinity if a result is not finite."""
-    states = Region.of(robot).states(graph, STATES, SEED)
+    states = drawn_region(robot).states(graph, STATES, SEED)
     expected = evaluate(trace(robot, graph.name, replace(algorithm, form=REFERENCE)), states)["qdd"]
     with np.errstate(all="ignore"):
         rough = evaluate(graph, {name: value.astype(np.float32) for name, value in states.items()})["qdd"]
         error = float(relative_errors(rough, expected).max())
     return error if np.isfinite(error) else float("inf")
+
+
+def drawn_region(robot: Robot) -> Region:
+    """Return the region that the compared states are drawn from: speeds up to SPEED where the file has no limit."""
+    try:
+        return Region.of(robot)
+    except LimitError as error:
+        return Region.of(robot, velocity=dict.fromkeys(error.joints, SPEED))
 
 
 def _accurate_length(robot: Robot, function: str, algorithm: AlgorithmOptions) -> int:
