@@ -121,6 +121,7 @@ def build(
     variable_dt: bool = False,
     integrator: str | Integrator | None = None,
     implicit_damping: bool = False,
+    constrained: bool = False,
     tolerance: float | None = None,
     linearize: bool = False,
     forces: str | Force | Sequence[Force | str] = (),
@@ -155,7 +156,7 @@ def build(
             `dynagate.compile`.
         dt: Seconds of a time step; 1e-3 unless given.
         variable_dt: Make the time step of "rollout" an input; `dt` is the largest.
-        integrator, implicit_damping, linearize: Options of "rollout", as of `dynagate.Rollout`.
+        integrator, implicit_damping, constrained, linearize: Options of "rollout", as of `dynagate.Rollout`.
         tolerance: Tolerance for the integrators that solve equations.
         forces: Forces of "rollout", or `dynagate.forces.Friction` for other functions; as objects, or text such as
             "Limits(stiffness=100.0)".

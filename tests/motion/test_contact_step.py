@@ -14,9 +14,11 @@ import mujoco
 import numpy as np
 import pinocchio
 import pytest
-from dynagate import Robot, Rollout, evaluate, neutral, robots, trace
+from click.testing import CliRunner
+from dynagate import Region, Robot, Rollout, evaluate, neutral, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.bench.mujoco_peer import model_text
+from dynagate.cli import main
 from dynagate.forces.contact import ContactError
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
@@ -546,10 +548,37 @@ def test_active_of_rollouts_is_checked() -> None:
         rollout(*state, active=np.ones(3))
     with pytest.raises(ArgumentError, match="active has numbers other than 0 and 1; expected 1 where a constraint"):
         rollout(*state, active=[0.5])
-    with pytest.raises(ArgumentError, match="device 'fixed' takes no constrained=True; expected"):
-        swinging(4, device="fixed")
     with pytest.raises(dynagate.RobotError, match="robot 'two_joint_arm' has no contacts and no loops"):
         Rollout("two_joint_arm", steps=4, dt=1e-3, constrained=True)
+
+
+def test_constraints_of_integers_hold_where_they_are_active() -> None:
+    options = {"integrator": "rk4", "region": Region.of(swinging(1).robot, velocity=4.0, acceleration=80.0)}
+    rollout, exact = swinging(6, device="fixed", **options), swinging(6, integrator="rk4")
+    state = np.array([0.3, -0.4]), np.array([0.2, 0.1]), np.tile([1.0, 0.2], (6, 1))
+    for active in (None, [[1], [1], [0], [0], [1], [0]]):
+        got, expected = rollout(*state, active=active), exact(*state, active=active)
+        np.testing.assert_allclose(got.q, expected.q, atol=2e-5)
+        np.testing.assert_allclose(got.qd, expected.qd, atol=2e-3)
+    with pytest.raises(ArgumentError, match="active has numbers other than 0 and 1; expected 1 where a constraint"):
+        rollout(*state, active=[0.5])
+
+
+def test_a_chip_without_constraints_takes_no_active() -> None:
+    rollout = Rollout("two_joint_arm", steps=2, dt=1e-3, device="fixed")
+    assert rollout.chip is not None
+    with pytest.raises(ArgumentError, match="active= of a design without constraints; expected it left out, or"):
+        rollout.chip(np.zeros(2), np.zeros(2), np.zeros((2, 2)), active=np.ones(1))
+
+
+@pytest.mark.long
+def test_the_command_holds_constraints(tmp_path: Path) -> None:
+    how = "--function rollout --units 4 --constrained --contact forearm --compliance 1e-3 --steps 3 --states 6"
+    done = CliRunner().invoke(main, ["run", "two_joint_arm", *how.split(), "--folder", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1].startswith("PASS: ")
+    done = CliRunner().invoke(main, ["build", "two_joint_arm", "--constrained", "--folder", str(tmp_path)])
+    assert "forward_dynamics_gradient has no option --constrained; expected it left out" in done.output
 
 
 def swept(w: np.ndarray, b: np.ndarray, recovery: np.ndarray, r: np.ndarray, s: np.ndarray, mu: float) -> Any:

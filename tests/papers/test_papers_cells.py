@@ -82,7 +82,7 @@ def in_jax(options: dict[str, Any], folder: Path) -> np.ndarray:
 
 
 def in_a_program(options: dict[str, Any], folder: Path) -> np.ndarray:
-    region = Region.of(ARM, velocity=8.0, acceleration=80.0)
+    region = Region.of(robot_of(options), velocity=8.0, acceleration=80.0)
     built = dynagate.build(
         robot_of(options),
         "rollout",
@@ -94,7 +94,7 @@ def in_a_program(options: dict[str, Any], folder: Path) -> np.ndarray:
         **options,
     )
     with dynagate.open(built, device="fixed") as chip:
-        return np.asarray(chip(*start()).q)
+        return np.asarray(chip(*start(), **active(options)).q)
 
 
 COLUMNS = {"numpy": on("numpy"), "C": on("cpu"), "CUDA": in_cuda, "JAX": in_jax, "program": in_a_program}

@@ -516,6 +516,30 @@ UNIT = 1e-5
 """Largest deviation of a quaternion's length from 1: float32 states pass, a forgotten normalization does not."""
 
 
+def switches(
+    label: str, value: Any, leading: tuple[int, ...], shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64
+) -> Array:
+    """Return an argument of numbers 0 and 1 as `spread` does; all of them 1 if the argument is None.
+
+    Args:
+        label: The argument, for the error.
+        value: An array (*leading, *shape), or its last axes as numpy broadcasts them; None for 1 everywhere.
+        leading: Leading axes of the call.
+        shape: Shape for one sample.
+        dtype: Number type of the result.
+
+    Raises:
+        ArgumentTypeError: It does not hold real numbers.
+        ArgumentError: It does not broadcast, or has another number than 0 and 1.
+    """
+    result = spread(label, 1.0 if value is None else value, leading, shape, dtype)
+    if not ((result == 0.0) | (result == 1.0)).all():
+        raise ArgumentError(
+            f"{label} has numbers other than 0 and 1; expected 1 where a constraint holds, else 0", code="DG-ARG-065"
+        )
+    return result
+
+
 def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.NDArray[Any]) -> None:
     """Raise ArgumentError if entries of an input (batch, entries) that must form a unit vector do not have
     length 1.

@@ -17,7 +17,7 @@ OPTIONS = {
     "Constraints": "contact loop compliance",
     "Region, the states that count": "velocity acceleration effort",
     "Function and algorithm": "function form frame mass prefix variable outputs force",
-    "Steps and rollouts": "knots samples dt integrator implicit-damping tolerance linearize variable-dt",
+    "Steps and rollouts": "knots samples dt integrator implicit-damping constrained tolerance linearize variable-dt",
     "Formats": "word proved certificate error target floor near-rest formats policy global",
     "Hardware": "ii units samples-per-run core stages axi tlast words choice budget family liberty board clock",
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 all boards rtl from to "

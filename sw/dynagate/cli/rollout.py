@@ -55,7 +55,7 @@ def step_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def checked(robot: Any, *region: Any, algorithm: AlgorithmOptions, **rest: Any) -> Any:
-        names = ("dt", "integrator", "implicit_damping", "linearize", "variable_dt", "tolerance")
+        names = ("dt", "integrator", "implicit_damping", "constrained", "linearize", "variable_dt", "tolerance")
         asked = {name: value for name in names if (value := rest.pop(name)) not in (None, False)}
         row = function(rest["name"])
         taken = {option for options in row.options.values() for option in options}
@@ -77,6 +77,7 @@ def step_options(command: Command) -> Command:
         field_option(AlgorithmOptions, "dt", type=NumberType(parameters.positive, "a number of more than 0")),
         field_option(AlgorithmOptions, "integrator", type=IntegratorName()),
         field_option(AlgorithmOptions, "implicit_damping"),
+        field_option(AlgorithmOptions, "constrained"),
         field_option(AlgorithmOptions, "tolerance", type=NumberType(parameters.positive, "a number of more than 0")),
         field_option(AlgorithmOptions, "linearize"),
         field_option(AlgorithmOptions, "variable_dt"),

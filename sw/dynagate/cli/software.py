@@ -227,6 +227,7 @@ def _write_rollout(robot: Robot, options: EmitOptions, algorithm: AlgorithmOptio
             forces=algorithm.forces,
             linearize=algorithm.linearize,
             implicit_damping=algorithm.implicit_damping,
+            constrained=algorithm.constrained,
             device="numpy",
         )
         progress("writing C")

@@ -57,7 +57,7 @@ class StepOptions:
         unit="FORCE",
     )
     """Forces of `dynagate.forces`, including friction and stops, or their texts."""
-    constrained: bool = False
+    constrained: bool = option("Hold the robot's constraints in each step of a rollout.", False)
     """Whether to use constrained forward dynamics, with the input `active` (constraints,)."""
     implicit_damping: bool = option(IMPLICIT_DAMPING, False)
     """Whether joint damping is taken at the velocity after the step (`dynamics.steps.damping`)."""
@@ -111,7 +111,7 @@ class AlgorithmOptions(StepOptions):
     * integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4", and for a rollout as a program also
       "variational" or "position_based"; None for "semi_implicit_euler".
     * forces: friction acts in functions too, the other forces in rollouts. Text is accepted, such as "Friction(0.3)".
-    * constrained: an option of rollouts that keep their states on the host.
+    * constrained: an option of rollouts. Which constraints hold is an input of each step.
 
     Raises:
         ArgumentError: The function does not accept an option.

@@ -227,6 +227,7 @@ class Region:
         *,
         kind: Kind = "uniform",
         external_forces: bool = False,
+        constrained: bool = False,
         forces: Sequence[Force | str] = (),
     ) -> dict[str, Floats]:
         """Draw inputs of a function.
@@ -246,6 +247,7 @@ class Region:
                 speeds, accelerations and external forces up to REST of their limits; in a region with torques, torques
                 that cause up to REST · DEFAULT_ACCELERATION.
             external_forces: Whether f_ext is an input.
+            constrained: Whether the steps of a rollout have the input `active`.
             forces: Forces as in `AlgorithmOptions`. Torques overcome the friction among them, and every second
                 state near rest has speeds of up to SLOW times the friction's speed.
 
@@ -278,6 +280,7 @@ class Region:
             }
             return pooled(name, samples, count)
         needed = [argument.name for argument in function(name).inputs_with(external_forces)]
+        needed += ["active"] if constrained and "active" not in needed else []
         state = self._drawn(kind, count, seed, rubs, external_forces)
         held = self._stand(state, seed) if "active" in needed else {}
         loads = {
@@ -414,7 +417,11 @@ class Region:
                 code="DG-REGION-010",
             )
         region = self if varied else self.of_robot(self._constant)
-        return region.sample(graph.name, count, seed, kind=kind, external_forces=external_forces, forces=graph.forces)
+        optional = {
+            "external_forces": external_forces,
+            "constrained": any(port.name == "active" for port in graph.inputs),
+        }
+        return region.sample(graph.name, count, seed, kind=kind, forces=graph.forces, **optional)
 
 
 def part_states(

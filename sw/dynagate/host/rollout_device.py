@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_count, check_flags, check_unit_vectors, of_shape, real
+from dynagate.base.arguments import check_count, check_flags, check_unit_vectors, of_shape, real, switches
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
@@ -64,6 +64,7 @@ class RolloutDevice(Device):
         tau: npt.ArrayLike,
         *,
         dt: npt.ArrayLike | None = None,
+        active: npt.ArrayLike | None = None,
         steps: npt.ArrayLike | None = None,
         every: int = 1,
         last: bool = False,
@@ -76,6 +77,8 @@ class RolloutDevice(Device):
             tau: Torques (..., steps, nv), N m or N.
             dt: Time step in s, one number or one for each trajectory (...), for a design with the time step as an
                 input.
+            active: Which constraints hold in each step of a constrained design, 0 or 1, (..., steps, constraints) or
+                axes that broadcast to it; all of them unless given.
             steps: Number of steps of each trajectory (...); by default as many as tau has.
             every: Return the states after every this many steps, and the last one of each trajectory.
             last: Return only the last state of each trajectory.
@@ -99,7 +102,7 @@ class RolloutDevice(Device):
         torques = real("tau", tau)
         shapes = {"q0": (nq,), "qd0": (nv,), "tau": (torques.shape[-2] if torques.ndim > 1 else 0, nv)}
         q0, qd0, tau = broadcast_starts(shapes, {"q0": q0, "qd0": qd0, "tau": torques})
-        arrays, leading, lost = self._checked(q0, qd0, tau, dt)
+        arrays, leading, lost = self._checked(q0, qd0, tau, dt, active)
         batch, longest = arrays["tau"].shape[:2]
         count = self._counts(steps, leading, longest)
         check_count("every", every, LAST - 1)
@@ -190,7 +193,12 @@ class RolloutDevice(Device):
         )
 
     def _checked(
-        self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
+        self,
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike,
+        tau: npt.ArrayLike,
+        dt: npt.ArrayLike | None,
+        active: npt.ArrayLike | None,
     ) -> tuple[dict[str, Array], tuple[int, ...], Array | None]:
         nq, nv = (self._inputs[name].shape[0] for name in ("q", "qd"))
         leading = real("q0", q0).shape[:-1]
@@ -215,6 +223,14 @@ class RolloutDevice(Device):
             if not (step > 0.0).all():
                 raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s", code="DG-ROLLOUT-009")
             arrays["dt"] = np.repeat(step[:, None], longest, axis=1)
+        if "active" in self._inputs:
+            arrays["active"] = switches("active", active, leading, (longest, *self._inputs["active"].shape))
+        elif active is not None:
+            raise ArgumentError(
+                "active= of a design without constraints; expected it left out, or a design built with "
+                "constrained=True",
+                code="DG-ROLLOUT-074",
+            )
         if lost is None or not lost.all():
             self._check_ranges(arrays)
         return arrays, leading, lost

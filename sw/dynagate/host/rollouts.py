@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_unit_vectors, of_shape, real, spread
+from dynagate.base.arguments import check_unit_vectors, of_shape, real, spread, switches
 from dynagate.base.arrays import Array
 from dynagate.base.changed_options import changed_in_call, of_call
 from dynagate.base.errors import ArgumentError
@@ -353,7 +353,7 @@ class Rollout(Opened):
         state, leading, lost = self._checked(q0, qd0, tau, dt)
         state |= self._by_step(inputs, active, leading)
         if self.chip is not None:
-            return self._owned(self.chip(q0, qd0, tau, every=self.every), dt)
+            return self._owned(self.chip(q0, qd0, tau, active=active, every=self.every), dt)
         results, right = self.marched(state)
         q, qd = results["q"], results["qd"]
         self._watch.look(q, results.get("tau", state["tau"]))
@@ -435,14 +435,7 @@ class Rollout(Opened):
                     "active= of a rollout without constraints; expected it with constrained=True", code="DG-ROLLOUT-022"
                 )
             return {}
-        shape = (self.steps, len(self.robot.constraints))
-        switches = spread("active", 1.0 if active is None else active, leading, shape, self.dtype)
-        if not ((switches == 0.0) | (switches == 1.0)).all():
-            raise ArgumentError(
-                "active has numbers other than 0 and 1; expected 1 where a constraint holds, else 0",
-                code="DG-ROLLOUT-023",
-            )
-        return {"active": switches}
+        return {"active": switches("active", active, leading, (self.steps, len(self.robot.constraints)), self.dtype)}
 
     def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
         """Compute trajectories from arrays of this rollout's dtype, without checks.
@@ -790,11 +783,6 @@ def _on_chip(
     robot: Robot, options: StepOptions, linearize: bool, device: ChosenDevice, watch: LimitWatch
 ) -> RolloutDevice:
     """Return the rollout on a chip or in its integers. Raise ArgumentError if the time step is no constant."""
-    if options.constrained:
-        raise ArgumentError(
-            f"device '{device.name}' takes no constrained=True; expected 'cpu', 'cuda' or 'numpy'",
-            code="DG-ROLLOUT-035",
-        )
     if options.dt is None:
         raise ArgumentError(
             f"device '{device.name}' takes no dt=None; expected a time step, or a design built with variable_dt=True, "

@@ -139,7 +139,7 @@ def _named(motion: Motion) -> Motion:
 
 
 def check_on_chip(options: StepOptions) -> None:
-    """Raise ArgumentError if a force takes an input of each step, or constraints act."""
+    """Raise ArgumentError if a force takes an input of each step."""
     for force in options.forces:
         if force.inputs:
             raise ArgumentError(
@@ -147,8 +147,3 @@ def check_on_chip(options: StepOptions) -> None:
                 f"place; expected {force.name}({force.inputs[0]}=...), which is constant",
                 code="DG-ROLLOUT-044",
             )
-    if options.constrained:
-        raise ArgumentError(
-            "constrained=True of a rollout on a chip; expected dynagate.Rollout(..., device='cpu')",
-            code="DG-ROLLOUT-045",
-        )

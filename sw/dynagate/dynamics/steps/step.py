@@ -21,7 +21,7 @@ DEFAULT_STEP = 1e-3
 """Default time step, s."""
 OPTIONS = ("dt", "integrator", "implicit_damping")
 """Options of a time step."""
-ROLLOUT_OPTIONS = ("linearize", "variable_dt", "tolerance")
+ROLLOUT_OPTIONS = ("linearize", "variable_dt", "tolerance", "constrained")
 """Options that only rollouts have."""
 
 
