@@ -1,15 +1,15 @@
 """Train a quadruped to walk at a commanded speed, by PPO in JAX on `dynagate.envs.LeggedEnv`.
 
-    pip install '.[rl,jax]'
-    python -m examples.train_quadruped --updates 300 --file walk.npz
+    pip install '.[rl]'
+    python -m examples.train_quadruped --folder walk
 
-The policy sends targets of joints at 50 Hz. Each update prints the mean reward of a step. The file has the weights and
-a motion of one robot, which `dynagate view hyq walk.npz` plays.
+The policy sends targets of joints at 50 Hz. Each update prints the mean reward of an action. The folder then has the
+policy, the curve of rewards, and a motion as a GIF and as a page for a browser. Other robots are options (`--help`).
 """
 
 from __future__ import annotations
 
-import argparse
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -18,10 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 from dynagate.envs import LeggedEnv
 
+from examples import walking
+
 HORIZON, EPOCHS, BATCHES = 24, 4, 4
 """Actions of each robot in an update, passes over them, and parts of a pass."""
 
-DISCOUNT, TRACE, CLIP, ENTROPY, RATE = 0.98, 0.95, 0.2, 0.002, 1e-3
+DISCOUNT, TRACE, CLIP, RATE = 0.98, 0.95, 0.2, 1e-3
+
+NOISE = 0.002
+"""Weight of the logarithms of the actions' deviations in the loss. It keeps the policy from needing its own noise."""
 
 Weights = dict[str, Any]
 
@@ -65,7 +70,7 @@ def loss(weights: Weights, batch: dict[str, Any]) -> Any:
     better = (batch["advantage"] - batch["advantage"].mean()) / (batch["advantage"].std() + 1e-8)
     gain = jnp.minimum(ratio * better, jnp.clip(ratio, 1.0 - CLIP, 1.0 + CLIP) * better).mean()
     miss = ((layers(weights, "critic", batch["seen"])[..., 0] - batch["target"]) ** 2).mean()
-    return 0.5 * miss - gain - ENTROPY * weights["deviation"].sum()
+    return 0.5 * miss - gain + NOISE * weights["deviation"].sum()
 
 
 @jax.jit
@@ -105,48 +110,29 @@ def collect(env: LeggedEnv, weights: Weights, seen: Any, key: Any) -> tuple[dict
     return {name: x.reshape(-1, *x.shape[2:]) for name, x in batch.items()}, seen, float(rewards.mean())
 
 
-def train(env: LeggedEnv, updates: int, seed: int = 0) -> tuple[Weights, list[float]]:
-    """Return the weights of a policy, and the mean reward of each update."""
-    random, key = np.random.default_rng(seed), jax.random.key(seed)
+def train(env: LeggedEnv, updates: int, seed: int = 0) -> tuple[Weights, list[tuple[float, float]]]:
+    """Return the weights of a policy, and the processor time in s and mean reward of each update."""
+    random, key, begin = np.random.default_rng(seed), jax.random.key(seed), time.process_time()
     seen, _ = env.reset(seed=seed)
     weights = network(key, seen.shape[1], env.single_action_space.shape[0])
     zeros = jax.tree.map(jnp.zeros_like, weights)
     moments, curve = (0, zeros, zeros), []
     for update in range(updates):
         batch, seen, reward = collect(env, weights, seen, jax.random.fold_in(key, update))
-        curve.append(reward)
         for _ in range(EPOCHS):
             for part in np.array_split(random.permutation(len(batch["density"])), BATCHES):
                 weights, moments = improve(weights, moments, {name: x[part] for name, x in batch.items()})
-        print(f"update {update}: mean reward {reward:.3f}", flush=True)
+        curve.append((time.process_time() - begin, reward))
+        print(f"update {update}: {curve[-1][0]:.0f} s of processor time, mean reward {reward:.3f}", flush=True)
     return weights, curve
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robot", default="hyq", help="Path of a URDF file, or the name of a robot that ships.")
-    parser.add_argument("--feet", default="lf_foot,rf_foot,lh_foot,rh_foot", help="Links or frames, with commas.")
-    parser.add_argument("--robots", type=int, default=1024, help="Number of robots that learn at the same time.")
-    parser.add_argument("--updates", type=int, default=300, help="Number of updates of the policy.")
-    parser.add_argument("--stiffness", type=float, default=200.0, help="Gain of positions, N m/rad.")
-    parser.add_argument("--damping", type=float, default=5.0, help="Gain of velocities, N m s/rad.")
-    parser.add_argument("--file", help="Write weights, curve and a motion to this .npz file.")
-    chosen = parser.parse_args()
-    options: dict[str, Any] = {"stiffness": chosen.stiffness, "damping": chosen.damping, "seconds": 10.0}
-    options |= {"commands": ((0.5, 0.5), (0.0, 0.0), (0.0, 0.0)), "swing": 0.4}
-    env = LeggedEnv(chosen.robot, chosen.feet.split(","), chosen.robots, **options)
-    weights, curve = train(env, chosen.updates)
-    seen, _ = env.reset(seed=1)
-    motion = [env.batch.q[0].copy()]
-    for _ in range(250):
-        seen, *_ = env.step(np.asarray(layers(weights, "actor", seen)))
-        motion.append(env.batch.q[0].copy())
-    q = np.array(motion)
-    print(f"{q[-1, 0]:.2f} m in 5 s")
-    if chosen.file:
-        layer = {name: pair for name, pair in weights.items() if name != "deviation"}
-        arrays = {f"{name}_{k}": np.asarray(x) for name, pair in layer.items() for k, x in enumerate(pair)}
-        np.savez(chosen.file, q=q, curve=np.array(curve), **arrays)
+    parser = walking.options(__doc__)
+    parser.add_argument("--updates", type=int, default=200, help="Number of updates of the policy.")
+    chosen = vars(parser.parse_args())
+    weights, curve = train(walking.environment(chosen, chosen["robots"]), chosen["updates"], chosen["seed"])
+    walking.finish(chosen, [weights[f"actor{k}"] for k in range(3)], curve)
 
 
 if __name__ == "__main__":

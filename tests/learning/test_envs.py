@@ -16,6 +16,8 @@ from dynagate.dynamics.configuration import neutral
 from dynagate.envs.batch import EnvBatch
 from dynagate.envs.task import Task
 from dynagate.forces import Plane, Point
+from dynagate.graph import trace
+from dynagate.graph.evaluate import evaluate
 
 from tests.jointed_bodies import LEG
 
@@ -83,7 +85,7 @@ def test_an_action_is_a_loop_of_single_steps(actions: str) -> None:
     batch.reset(seed=4)
     varied = LIMITED.with_variable("*.mass", "*.damping", "ground.friction")
     single = Rollout(varied, steps=1, dt=DT, contacts=own.contact)
-    random = np.random.default_rng(1)
+    random = np.random.default_rng(2)
     last, arrived = np.zeros((5, 2)), [np.zeros((5, 2))] * 2
     pushes, phases = batch.pushes.copy(), batch.push_phase.astype(int)
     assert len(np.unique(batch._inputs["delay"])) > 2
@@ -92,6 +94,7 @@ def test_an_action_is_a_loop_of_single_steps(actions: str) -> None:
         before, action = drawn(batch), random.uniform(-1.5, 1.5, (5, 2))
         parameters = {name: before[name] for name in ("mass", "damping", "ground_friction")}
         outcome, bounded = batch.step(action), np.clip(action, -1.0, 1.0)
+        assert outcome.converged.all()
         arrived.append(bounded)
         q, qd = before["q"], before["qd"].copy()
         for robot in range(5):
@@ -403,12 +406,22 @@ def test_a_reward_that_is_not_finite_is_named() -> None:
 
 
 def test_a_slope_has_the_robot_above_it() -> None:
-    own = task(terrain=Plane.slope(10.0), randomize={})
+    joints = {"hip": 0.8, "knee": -0.6}
+    own = task(terrain=Plane.slope(10.0), randomize={}, stance=joints)
     batch = EnvBatch(own, 1, dtype="float64")
     batch.reset(seed=0)
-    assert own.stance[2] > task().stance[2]
+    assert own.stance[2] > task(stance=joints).stance[2] + 0.01
     assert neutral(LIMITED)[2] == 0.0
     assert batch.step(np.zeros((1, 2))).converged.all()
+
+
+@pytest.mark.parametrize("hip", [-0.5, 0.3, 0.9])
+def test_the_lowest_foot_of_the_stance_is_on_the_ground(hip: float) -> None:
+    """Joints turn about axes other than z, so the axes of links differ from those of their joints."""
+    robot = LIMITED.with_frame("paw", "shank", (0.02, 0.0, -0.2))
+    own = legged_task(robot, ["paw"], stance={"hip": hip, "knee": -0.6}, stiffness=20.0, damping=0.3, dt=DT)
+    place = evaluate(trace(robot, "frame_pose_paw"), {"q": own.stance[None]})["frame_position"][0]
+    np.testing.assert_allclose(place[2], 0.0, atol=1e-12)
 
 
 @pytest.mark.long
@@ -419,4 +432,5 @@ def test_the_example_trains_a_policy() -> None:
     env = LeggedEnv(LIMITED, FEET, 8, stance={"hip": 0.3, "knee": -0.6}, stiffness=20.0, damping=0.3, dt=DT)
     weights, curve = train(env, updates=2)
     assert np.isfinite(curve).all()
+    assert np.shape(curve) == (2, 2)
     assert weights["actor0"][0].shape == (env.single_observation_space.shape[0], 128)

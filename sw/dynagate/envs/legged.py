@@ -228,9 +228,10 @@ def _fall(surface: Ground, place: Array, radius: float) -> float:
 
 
 def _places(robot: Robot, q: Array) -> list[tuple[Array, Array]]:
-    """Return the rotation (3, 3) and position (3,) of each link."""
-    link_places = places(tree_of(robot).unreduced, q.tolist())
-    return [(np.asarray(turn, dtype=np.float64), np.asarray(at, dtype=np.float64)) for turn, at in link_places]
+    """Return the rotation (3, 3) and position (3,) of each link's frame as in the robot's file."""
+    tree = tree_of(robot).unreduced
+    own = zip(places(tree, tree.mimic.configuration(q.tolist())), tree.to_file_axes, strict=True)
+    return [(np.asarray(turn @ axes.T, dtype=np.float64), np.asarray(at, dtype=np.float64)) for (turn, at), axes in own]
 
 
 def _height(place: Array, ground: Sequence[Ground]) -> Scalar:
