@@ -41,6 +41,7 @@ from dynagate.hw.boards.scripts import OUT_OF_CONTEXT, out_of_context
 from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.bodies.pipeline_datasheet import datasheet
 from dynagate.hw.designs import BuildError, Contents, Design, in_folder
+from dynagate.hw.export.identifiers import LEVEL
 from dynagate.hw.format_warnings import warn_of_errors, warn_of_placeholders
 from dynagate.hw.options import DEFAULT_FOLDER
 from dynagate.hw.plan.cost import lookup_tables
@@ -416,7 +417,7 @@ def _node(planned: Plan, i: int) -> NodeRow:
     return NodeRow(
         name=formatted.graph.nodes[i].name,
         signal=planned.signal_names[i],
-        module=".".join((TOP, *planned.module(i))),
+        module=LEVEL.join((TOP, *planned.module(i))),
         width=formatted.formats[i].width,
         frac=formatted.formats[i].frac,
         constant=_constant(formatted, i),

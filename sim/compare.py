@@ -13,6 +13,7 @@ from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inpu
 from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.build import TOP
 from dynagate.hw.designs import Design
+from dynagate.hw.export.identifiers import LEVEL, instance_name
 from dynagate.sim.runner import input_payloads
 from dynagate.sim.verilate import SimulationError, library
 
@@ -63,8 +64,8 @@ def first_difference(
     plan = built.hardware.plan
     nodes = sorted(plan.position, key=lambda i: (plan.ready(i), i))
     signals = [plan.signal_names[i] for i in nodes]
-    modules = [".".join((TOP, *plan.module(i))) for i in nodes]
-    public = list(zip(modules, signals, strict=True))
+    places = [plan.module(i) for i in nodes]
+    public = [(LEVEL.join((TOP, *place)), signal) for place, signal in zip(places, signals, strict=True)]
     model = ctypes.CDLL(str(library(verilog or built.module("datapath"), signals=public)))
     model.dynagate_open.restype = ctypes.c_void_p
     words = np.ctypeslib.ndpointer(np.uint32, flags="C_CONTIGUOUS")
@@ -77,7 +78,10 @@ def first_difference(
     integers = quantize_inputs(built.formatted, inputs)
     expected = evaluate_integers(built.formatted, integers, keep_all=True).value
     payloads = input_payloads(built, integers)
-    names = (ctypes.c_char_p * len(signals))(*(f"TOP.{module}.{signal}".encode() for module, signal in public))
+    paths = [".".join(("TOP", TOP, *map(instance_name, place))) for place in places]
+    names = (ctypes.c_char_p * len(signals))(
+        *(f"{path}.{signal}".encode() for path, signal in zip(paths, signals, strict=True))
+    )
     cycles = plan.latency + 1
     for sample, payload in enumerate(payloads):
         seen = np.zeros((cycles, len(signals)), dtype=np.uint64)

@@ -22,14 +22,13 @@
 #define OUT_VALID m_axis_tvalid
 #define OUT_READY m_axis_tready
 #else
-// Verilator writes the second of two underscores as ___05F; Amaranth's stream ports have two.
 #define CLOCK clk
-#define IN_DATA i___05Fpayload
-#define IN_VALID i___05Fvalid
-#define IN_READY i___05Fready
-#define OUT_DATA o___05Fpayload
-#define OUT_VALID o___05Fvalid
-#define OUT_READY o___05Fready
+#define IN_DATA i_data
+#define IN_VALID i_valid
+#define IN_READY i_ready
+#define OUT_DATA o_data
+#define OUT_VALID o_valid
+#define OUT_READY o_ready
 #endif
 
 namespace {

@@ -14,18 +14,16 @@ from dataclasses import dataclass
 KINDS = ("operator", "constant", "table", "enable", "width", "wire")
 """Kinds of mutants. Each kind is drawn equally often while a design has places for it."""
 _MODULE = re.compile(r"^module (\S+)")
-_DECLARED = re.compile(
-    r"^\s*(?:(input|output) )?(?:wire|reg) (?:signed )?(?:\[(\d+):0\] )?(\\\S+|\w+)(?= |,|;|$)(?! \[)"
-)
-_ENTRY = re.compile(r"^\s*(\\\S+|\w+) +\[\d+\] = (\d+'h[0-9a-f]+);")
-_ASSIGNED = re.compile(r"^\s*(?:assign )?(?:if \(.*?\) )?(\\\S+ |\w+)(?:\[[^]]*\])* (?:<=|=) (.*);$")
+_DECLARED = re.compile(r"^\s*(?:(input|output) )?(?:wire|reg) (?:signed )?(?:\[(\d+):0\] )?(\w+)(?= |,|;|$)(?! \[)")
+_ENTRY = re.compile(r"^\s*(\w+)\[\d+\] = (\d+'h[0-9a-f]+);")
+_ASSIGNED = re.compile(r"^\s*(?:assign )?(?:if \(.*?\) )?(\w+)(?:\[[^]]*\])* (?:<=|=) (.*);$")
 _CONDITION = re.compile(r"\b(?:if|case) \((.*?)\)(?: begin|$| \w+(?:\[[^]]*\])* <= .*)")
 _PORT = re.compile(r"^\s*\.\w+\((.+)\),?$")
 _LITERAL = re.compile(r"(\d+)'(s?)([hb])([0-9a-f]+)")
 _INDEX = re.compile(r"\[(\d+)(?::(\d+))?\]")
-_NAME = re.compile(r"(?<![\w'$\\.])[A-Za-z_]\w*(?![\w(.])")
+_NAME = re.compile(r"(?<![\w'$.])[A-Za-z_]\w*(?![\w(.])")
 _REGISTER = re.compile(r"^\s*(?:output )?reg (?:signed )?\[(\d+):0\] ")
-_MEMORY = re.compile(r"^\s*(?:\(\*.*?\*\) )?reg \[\d+:0\] (\\\S+|\w+) +\[0:(\d+)\];")
+_MEMORY = re.compile(r"^\s*(?:\(\*.*?\*\) )?reg \[\d+:0\] (\w+) +\[0:(\d+)\];")
 _WORDS = {"begin", "end", "if", "else", "case", "endcase", "assign", "posedge", "always"}
 
 OPERATORS: tuple[tuple[str, str], ...] = (
@@ -203,7 +201,7 @@ def _of_line(
             yield "enable", condition
         yield from ((kind, condition) for kind in ("operator", "constant", "wire"))
     if match := _ASSIGNED.match(line):
-        whole = place(*match.span(2), match[1].strip())
+        whole = place(*match.span(2), match[1])
         yield from ((kind, whole) for kind in ("operator", "constant", "wire"))
         if " <= " in line:
             yield "enable", whole
@@ -285,7 +283,7 @@ def _wires(place: _Place, source: random.Random) -> Iterator[str]:
         others = [
             other
             for other, width in place.names.items()
-            if width == place.names[name] and other not in (name, place.target) and not other.startswith("\\")
+            if width == place.names[name] and other not in (name, place.target)
         ]
         if others:
             yield place.with_part(*match.span(), source.choice(others))

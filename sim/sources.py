@@ -18,7 +18,6 @@ _TOKEN = re.compile(
     | //[^\n]*
     | /\*(?:(?!/\*|\*/).)*\*/
     | \(\*\ ram_style\ =\ "(?:block|distributed)"\ \*\)  # the one place where dynagate writes a string
-    | \\[A-Za-z0-9_$.:]+(?=[\t\n ])  # an escaped name, which nothing else can hide in
     | [A-Za-z0-9_]+
     | \$(?:un)?signed\b(?!\$)
     | [][(){}<>=!&|^~?:;,.@\#'*%+-] | /(?![/*])""",
@@ -26,7 +25,7 @@ _TOKEN = re.compile(
 )
 """Pattern of the Verilog that dynagate writes, read from left to right like a simulator does.
 
-It has no system task but $signed, no directive, no string, and escaped names of plain characters.
+It has no system task but $signed, no directive, no string and no escaped name.
 """
 _SHOWN = re.compile(r"\\\S+|\$\w*|/\*|.", flags=re.DOTALL)
 """Pattern for the excerpt that an error shows of unknown text."""

@@ -37,12 +37,12 @@ LINE_HARNESS = Path(__file__).parent / "line.cpp"
 PORTS = (
     "clk",
     "rst",
-    "i__payload",
-    "i__valid",
-    "i__ready",
-    "o__payload",
-    "o__valid",
-    "o__ready",
+    "i_data",
+    "i_valid",
+    "i_ready",
+    "o_data",
+    "o_valid",
+    "o_ready",
     "design_hash",
 )
 """Ports of the module `datapath`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -18,10 +20,14 @@ from dynagate.fixedpoint.models.evaluate import quantize_inputs
 from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.build import BuildError
 from dynagate.hw.designs import Design
+from dynagate.hw.export.identifiers import instance_name
 from dynagate.hw.rtl.datapath import Datapath
 
 CONTROL = ("clk", "i_valid", "i_ready", "o_valid", "o_ready")
 """Signals of the datapath that are shown before those of nodes."""
+
+_SCOPE = re.compile(r"(?<=^\$scope module )(?!bench |top )\S+")
+"""Pattern for the name of an instance inside the datapath."""
 
 Inputs = Mapping[str, npt.NDArray[np.float64]]
 
@@ -80,9 +86,10 @@ def write_waves(built: Design[Pipeline], inputs: Inputs, path: str | PathLike[st
 
 
 def _simulate(built: Design[Pipeline], inputs: Inputs, file: Path) -> None:
-    """Write the VCD file."""
+    """Write the VCD file, whose scopes have the names of the Verilog's instances."""
     from amaranth.sim import Simulator
 
+    draft = file.with_suffix(".amaranth")
     integers = quantize_inputs(built.formatted, inputs)
     names = built.hardware.plan.signal_names
     count = len(next(iter(integers.values())))
@@ -107,8 +114,15 @@ def _simulate(built: Design[Pipeline], inputs: Inputs, file: Path) -> None:
         simulator.add_clock(1e-8)
         simulator.add_testbench(send)
         simulator.add_testbench(receive)
-        with simulator.write_vcd(str(file)):
+        with simulator.write_vcd(str(draft)):
             simulator.run()
+    with draft.open(encoding="utf-8") as source, file.open("w", encoding="utf-8") as to:
+        for line in source:
+            to.write(_SCOPE.sub(lambda scope: instance_name(scope[0]), line))
+            if line.startswith("$enddefinitions"):
+                break
+        shutil.copyfileobj(source, to)
+    draft.unlink()
 
 
 def _variables(source: BufferedReader) -> dict[str, list[str]]:
@@ -163,7 +177,7 @@ def _trace(save: Any, built: Design[Pipeline], node: int, paths: Mapping[str, li
     used.
     """
     plan = built.hardware.plan
-    module = "".join(f".{part}" for part in plan.module(node))
+    module = "".join(f".{instance_name(part)}" for part in plan.module(node))
     known = paths.get(plan.signal_names[node], ())
     if known:
         path = next((path for path in known if f"{module}.{plan.signal_names[node]}" in path), known[0])

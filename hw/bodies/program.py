@@ -321,7 +321,7 @@ def _check_plan(solver: ChipSolver, spec: CoreSpec) -> None:
         ProgramError: The plan does not fit, whatever else the program keeps.
     """
     plan = sum(math.prod(port.shape) for port in solver.blocks.loop.inputs if port.name in solver.plan.values())
-    room = 1 << spec.largest(spec.core).turn_bits
+    room = 1 << spec.largest(spec.core).iteration_bits
     if plan > room:
         knots = solver.options.knots
         raise ProgramError(

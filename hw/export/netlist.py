@@ -15,6 +15,7 @@ from typing import Any
 
 from amaranth.back import rtlil
 from dynagate.design.verilog_list import file_of
+from dynagate.hw.export.identifiers import LEVEL, Names, instance_name, module_name, with_stream_ports
 from dynagate.hw.export.rtlil import modules_of
 from dynagate.hw.export.verilog import verilog_of
 
@@ -24,6 +25,7 @@ _CONNECT = re.compile(r"^(\s*connect )\\(\S+) ", flags=re.M)
 _WIRE = re.compile(r"^\s*wire .*\\(\S+)$", flags=re.M)
 _NUMBERED = re.compile(r"port\$\d+\$\d+")
 _CELL = re.compile(r"^(\s*cell )\\(\S+)( )", flags=re.M)
+_INSTANCE = re.compile(r"^(\s*cell \\\S+ )\\(\S+)$", flags=re.M)
 _STYLED = re.compile(r"^ *attribute \\ram_style [^\n]*\n *memory [^\n]* \\(\S+)$", flags=re.M)
 _READ = re.compile(r'^ *parameter \\MEMID "\\\\(\S+)"\n(?: *parameter [^\n]*\n)*', flags=re.M)
 _COLLISION = re.compile(r"(COLLISION_X_MASK 1')0$", flags=re.M)
@@ -53,7 +55,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def rtlil_text(component: Any, name: str, platform: Any = None) -> str:
-    """Return the RTLIL of a component, with equal modules merged.
+    """Return the RTLIL of a component, with equal modules merged and plain names of modules, instances and streams.
 
     A memory with a `ram_style` has an undefined output if it is read and written at once. Block RAMs of most devices
     have the same property, and Yosys would otherwise add logic for a defined output.
@@ -117,7 +119,7 @@ def verilog_files(component: Any, name: str, shown: Collection[str] = ()) -> dic
     """
     groups: dict[str, list[str]] = {file_of(name, ""): []}
     for module, text in verilog_of(modules_of(rtlil_text(component, name)), shown).items():
-        part = re.sub(r"_v\d+$", "", module.removeprefix(name).strip(".").partition(".")[0])
+        part = re.sub(r"_v\d+$", "", module.removeprefix(name).removeprefix(LEVEL).partition(LEVEL)[0])
         groups.setdefault(file_of(name, part), []).append(text)
     return {file: "\n".join(texts) for file, texts in groups.items()}
 
@@ -135,21 +137,23 @@ def _merged(text: str, top: str) -> str:
         if not same:
             break
         modules = {name: _renamed(body, same) for name, body in modules.items() if name not in same}
-    taken: set[str] = {top}
-    shorter = {}
+    taken, shorter = Names([top]), {}
     for name in modules:
         if name != top:
-            base = candidate = re.sub(r"_\d+(?=\.|$)", "", name)
-            k = 1
-            while candidate in taken:
-                k += 1
-                candidate = f"{base}_v{k}"
-            taken.add(candidate)
-            shorter[name] = candidate
-    return "\n".join(
-        _renamed(body, shorter).replace(f"module \\{name}\n", f"module \\{shorter.get(name, name)}\n", 1)
-        for name, body in modules.items()
-    )
+            shorter[name] = taken.unique(module_name(re.sub(r"_\d+(?=\.|$)", "", name)), "v")
+    texts = []
+    for name, body in modules.items():
+        body = _with_plain_instances(_renamed(body, shorter))
+        if name == top:
+            body = with_stream_ports(body)
+        texts.append(body.replace(f"module \\{name}\n", f"module \\{shorter.get(name, name)}\n", 1))
+    return "\n".join(texts)
+
+
+def _with_plain_instances(body: str) -> str:
+    """Rename the instances in a module."""
+    taken = Names()
+    return _INSTANCE.sub(lambda cell: f"{cell[1]}\\{taken.unique(instance_name(cell[2]))}", body)
 
 
 def _with_plain_ports(modules: dict[str, str]) -> dict[str, str]:

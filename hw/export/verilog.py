@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from dynagate.hw.export.identifiers import INSTANCE, Names, plain
 from dynagate.hw.export.readers import (
     Block,
     Driver,
@@ -34,7 +35,6 @@ MANY_WORDS = 64
 """Number of words of a memory above which equal initial values are written by a loop."""
 
 _NUMBERED = re.compile(r"\\port_\d+")
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BITWISE = {"$and": "&", "$or": "|", "$xor": "^"}
 """Operators of cells that work bit by bit."""
 _REDUCED = {"$reduce_or": "|", "$reduce_bool": "|", "$reduce_and": "&", "$reduce_xor": "^"}
@@ -62,22 +62,6 @@ _NAMES = {
     "$memrd_v2": "word",
 }
 """Base name of an unnamed value, by the cell that computes it."""
-_KEYWORD_LINES = """
-always and assign automatic begin buf case casex casez cell config deassign default defparam design disable edge
-else end endcase endconfig endfunction endgenerate endmodule endprimitive endspecify endtable endtask event for
-force forever fork function generate genvar highz0 highz1 if ifnone incdir include initial inout input instance
-integer join large liblist library localparam macromodule medium module nand negedge nmos nor not or output
-parameter pmos posedge primitive pull0 pull1 pulldown pullup real realtime reg release repeat rtran scalared signed
-small specify specparam strong0 strong1 supply0 supply1 table task time tran tri tri0 tri1 triand trior trireg
-unsigned use vectored wait wand weak0 weak1 while wire wor xnor xor bit byte logic int do final interface package
-program property ref return sequence static string struct type typedef union unique var virtual void with within
-expect cover assert assume before bind bins break checker class clocking const constraint context continue dist
-enum export extends extern first_match foreach global implies import inside intersect let local matches new null
-priority protected pure rand randc randcase restrict s_always soft solve strong super tagged this throughout
-timeprecision timeunit until wait_order weak wildcard shortint shortreal longint cross covergroup
-"""
-_KEYWORDS = frozenset(_KEYWORD_LINES.split())
-"""Keywords of Verilog and SystemVerilog."""
 
 
 def verilog_of(modules: Sequence[Module], shown: Collection[str] = ()) -> dict[str, str]:
@@ -125,7 +109,7 @@ class _Ports:
     def name(self, module: Module, wire: str) -> str:
         """Return the base name for a wire."""
         if not _NUMBERED.fullmatch(wire) and not wire.startswith("$"):
-            return wire.removeprefix("\\").replace("$", "_")
+            return plain(wire)
         if wire in self.outputs[module.name]:
             return self.of_instance(*self.outputs[module.name][wire])
         places = self.places[module.name]
@@ -146,7 +130,7 @@ class _Ports:
         """Return the base name for the output of an instance."""
         other = self.modules.get(cell.kind.removeprefix("\\"))
         name = port if other is None else self.name(other, f"\\{port}")
-        return f"{cell.name.removeprefix(chr(92))}_{name}".replace("$", "_")
+        return plain(f"{cell.name.removeprefix(chr(92)).removeprefix(INSTANCE)}_{name}")
 
 
 class _Writer:
@@ -160,13 +144,13 @@ class _Writer:
         self.drivers = ports.drivers[module.name]
         self.outputs = ports.outputs[module.name]
         self.clocked = {cell.ports["Q"][0].name: cell for cell in module.cells if cell.kind == "$dff"}
-        self.taken = {START}
+        self.taken = Names([START])
         self.names: dict[str, str] = {}
         self.numbers: Counter[str] = Counter()
         own = [name for name in self.wires if self._has_a_name(name)]
         for name in sorted(own, key=lambda name: (not self.wires[name].kind, "$" in name)):
-            self.names[name] = self._free(ports.name(module, name))
-        self.memories = {name: self._free(name.removeprefix("\\")) for name in module.memories}
+            self.names[name] = self.taken.unique(plain(ports.name(module, name)))
+        self.memories = {name: self.taken.unique(plain(name)) for name in module.memories}
         self.asked: list[str] = []  # unnamed wires that something reads, in the order of their first readers
         self.blocks = blocks_of(module, self.drivers, self.reads)
         self.steps: list[str] | None = None  # lines for intermediate values of a block, if one is written
@@ -196,7 +180,7 @@ class _Writer:
             if wire.kind and wire.width:
                 kind = "reg" if wire.name in self.variables else "wire"
                 ports.append(f"  {wire.kind} {kind} {_range(wire.width)}{self.names[wire.name]}")
-        return f"module {_escaped(self.module.name).rstrip()} (\n" + ",\n".join(ports) + "\n);\n"
+        return f"module {self.module.name} (\n" + ",\n".join(ports) + "\n);\n"
 
     def _declarations(self) -> Iterator[str]:
         """Yield the declarations of wires and registers."""
@@ -220,15 +204,6 @@ class _Writer:
             return False
         return bool(wire.kind) or self.reads[name] > 0 or name in self.drivers
 
-    def _free(self, proposal: str) -> str:
-        """Return a name that is unique in the module, in Verilog syntax."""
-        name, k = proposal, 1
-        while name in self.taken:
-            k += 1
-            name = f"{proposal}_{k}"
-        self.taken.add(name)
-        return _escaped(name)
-
     def _name(self, wire: str) -> str:
         """Return the name of a wire. A wire that Amaranth numbered gets a new name and a declaration."""
         if wire not in self.names:
@@ -238,7 +213,7 @@ class _Writer:
                 kind = self.ports.name(self.module, wire)
                 self.numbers[kind] += 1
                 base = f"{kind}_{self.numbers[kind]}"
-            self.names[wire] = self._free(base)
+            self.names[wire] = self.taken.unique(base)
             self.asked.append(wire)
         if wire in self.blocks and wire not in self.variables:
             self._step(wire)
@@ -524,15 +499,11 @@ class _Writer:
         """Return an instance of a module."""
         kind = cell.kind.removeprefix("\\")
         settings = ", ".join(f".{key}({_parameter(value)})" for key, value in cell.parameters.items())
-        called = self._free(cell.name.removeprefix("\\").replace("$", "_"))
+        called = self.taken.unique(cell.name.removeprefix("\\"))
         other = self.writers.get(kind)
         names = {port: port if other is None else other.names.get(f"\\{port}", port) for port in cell.ports}
         ports = [f"    .{names[port]}({_bare(self._operand(signal))})" for port, signal in cell.ports.items() if signal]
-        return (
-            f"  {_escaped(kind).rstrip()}{f' #({settings})' if settings else ''} {called} (\n"
-            + ",\n".join(ports)
-            + "\n  );\n"
-        )
+        return f"  {kind}{f' #({settings})' if settings else ''} {called} (\n" + ",\n".join(ports) + "\n  );\n"
 
 
 def _memory_of(cell: Cell) -> str:
@@ -544,11 +515,6 @@ def _parameter(value: str) -> str:
     """Return a parameter in Verilog."""
     width, quote, digits = value.partition("'")
     return constant(digits) if quote and width.isdigit() else value
-
-
-def _escaped(name: str) -> str:
-    """Return a name in Verilog, escaped if necessary."""
-    return name if _PLAIN.fullmatch(name) and name not in _KEYWORDS else f"\\{name} "
 
 
 def _bare(text: str) -> str:

@@ -60,7 +60,7 @@ class FlowRegisters(NamedTuple):
     in_slot: Signal
     credit: Signal
     may_enter: Signal
-    turn: Signal
+    offered: Signal
     ends: tuple[EndRegisters, ...]
 
 
@@ -121,13 +121,13 @@ class FlowControl(wiring.Component):
             taken.eq(self.o_valid & self.o_ready),
         ]
         m.d.sync += credit.eq(credit - self.accept + taken)
-        turn = Signal(len(self.ends), init=1)  # one-hot: the end whose result is offered
-        ends = tuple(self._end(m, k, in_slot, turn) for k in range(len(self.ends)))
-        self._take_turns(m, turn, [end.flags.r_rdy for end in ends], taken)
-        self.state = FlowRegisters(in_slot, credit, may_enter, turn, ends)
+        offered = Signal(len(self.ends), init=1)  # one-hot: the end whose result is offered
+        ends = tuple(self._end(m, k, in_slot, offered) for k in range(len(self.ends)))
+        self._offer_next(m, offered, [end.flags.r_rdy for end in ends], taken)
+        self.state = FlowRegisters(in_slot, credit, may_enter, offered, ends)
         return m
 
-    def _end(self, m: Module, k: int, in_slot: Signal, turn: Signal) -> EndRegisters:
+    def _end(self, m: Module, k: int, in_slot: Signal, offered: Signal) -> EndRegisters:
         end, ii = self.ends[k], self.ii
         steps = max(math.ceil((end.latency + end.late) / ii), 1)
         valid = Signal(steps, name=f"valid_{k}")
@@ -149,24 +149,26 @@ class FlowControl(wiring.Component):
                 getattr(self, f"o_{name}_{k}").eq(fifo.r_data),
             ]
             fifos.append(fifo)
-        m.d.comb += leaves.eq(self.o_ready & turn[k] & fifos[-1].r_rdy)
+        m.d.comb += leaves.eq(self.o_ready & offered[k] & fifos[-1].r_rdy)
         return EndRegisters(valid, *fifos)
 
-    def _take_turns(self, m: Module, turn: Signal, ready: list[Signal], taken: Signal) -> None:
+    def _offer_next(self, m: Module, offered: Signal, ready: list[Signal], taken: Signal) -> None:
         """Choose the end whose result is offered, round-robin, and hold the choice until the result is accepted.
 
         Every end computes in parallel whether it is next, so that no combinational chain runs through the ends.
         """
         count = len(ready)
-        m.d.comb += self.o_valid.eq((Cat(*ready) & turn).any())  # the FIFO of flags fills later than the FIFO of values
+        m.d.comb += self.o_valid.eq(
+            (Cat(*ready) & offered).any()
+        )  # the FIFO of flags fills later than the FIFO of values
         if count == 1:
             return
         comes: list[Value] = []
         for end in range(count):
             before = [(end - step) % count for step in range(1, count)]  # ends that may be next, in round-robin order
-            ways = [turn[k] & ~Cat(ready[other] for other in before[:step]).any() for step, k in enumerate(before)]
+            ways = [offered[k] & ~Cat(ready[other] for other in before[:step]).any() for step, k in enumerate(before)]
             comes.append(ready[end] & Cat(*ways).any())
         with m.If((taken | ~self.o_valid) & Cat(*comes).any()):
-            m.d.sync += turn.eq(Cat(*comes))
+            m.d.sync += offered.eq(Cat(*comes))
             for bit in range(len(self.o_end)):
                 m.d.sync += self.o_end[bit].eq(Cat(come for k, come in enumerate(comes) if k >> bit & 1).any())

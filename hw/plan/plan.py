@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from dynagate.base.explained import explained
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph.parts import needed, part_outputs, parts_of
+from dynagate.hw.export.identifiers import Names, plain
 from dynagate.hw.plan.bind import Binding, bind
 from dynagate.hw.plan.modulo import modulo_schedule
 from dynagate.hw.plan.schedule import (
@@ -218,18 +218,9 @@ class Plan:
 
     @cached_property
     def signal_names(self) -> tuple[str, ...]:
-        """Return the name of each node's signal in the hardware: the node's name with "_" for every other character."""
-        taken: set[str] = set()
-        names = []
-        for node in self.formatted.graph.nodes:
-            plain = candidate = re.sub(r"\W", "_", node.name)
-            k = 1
-            while candidate in taken:
-                k += 1
-                candidate = f"{plain}_v{k}"
-            taken.add(candidate)
-            names.append(candidate)
-        return tuple(names)
+        """Return the name of each node's signal in the hardware: the node's name as a plain identifier."""
+        taken = Names()
+        return tuple(taken.unique(plain(node.name), "v") for node in self.formatted.graph.nodes)
 
     def module(self, node: int) -> tuple[str, ...]:
         """Return the path of the submodule that holds a node's registers; () is the datapath, which has those of

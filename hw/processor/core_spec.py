@@ -21,7 +21,7 @@ from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.pipelining import pipelined
 from dynagate.hw.processor.compiler.schedule import check_program_fits
 from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
-from dynagate.hw.processor.isa.shape import LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
+from dynagate.hw.processor.isa.shape import LARGEST_WORD, MOST_ITERATION_BITS, SMALLEST_WORD, Core
 from dynagate.hw.processor.streams import Cores
 from dynagate.hw.rtl.axi import Axi
 
@@ -71,7 +71,7 @@ class CoreSpec:
 
     def largest(self, core: Core) -> Core:
         """Return the core with the largest memory of iterations that the specification allows."""
-        return replace(core, turn_bits=MOST_TURN_BITS) if self.grows else core
+        return replace(core, iteration_bits=MOST_ITERATION_BITS) if self.grows else core
 
     def check_word(self, word: int) -> None:
         """Check a word length.
@@ -185,10 +185,10 @@ def _check_functions(title: str, core: Core, needed: dict[str, int]) -> None:
 def _large_enough(scheduled: ProgramSchedule) -> Core:
     """Return the core with memories that hold the program. Raise ProgramError if there is no such core."""
     core = scheduled.core
-    if (over := scheduled.instructions.kept - (1 << MOST_TURN_BITS)) > 0:
+    if (over := scheduled.instructions.kept - (1 << MOST_ITERATION_BITS)) > 0:
         raise ProgramError(
             f"{scheduled.instructions.title} keeps {scheduled.instructions.kept} values of its iterations, {over} more "
-            f"than the largest core's {1 << MOST_TURN_BITS}; expected fewer knots",
+            f"than the largest core's {1 << MOST_ITERATION_BITS}; expected fewer knots",
             code="DG-CORE-025",
         )
     bits = {

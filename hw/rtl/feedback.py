@@ -89,7 +89,7 @@ class StateFeedback(wiring.Component):
             self.pairs += zip(sources[source], targets[target], strict=True)
         self.in_bits = sum(formats[i].width for i in graph.input_nodes)
         self.out_bits = sum(formats[i].width for i in graph.result_nodes) + len(graph.scopes)
-        beside = {"flagged": 1, "shows": 1, "ends": 1, "since": COUNT, "turns": COUNT}
+        beside = {"flagged": 1, "shows": 1, "ends": 1, "since": COUNT, "step": COUNT}
         self._beside = StructLayout({**beside, "last": 1, "tag": WORD})
         self._states = StructLayout({"fields": sum(formats[target].width for _, target in self.pairs), **beside})
         super().__init__(
@@ -122,12 +122,12 @@ class StateFeedback(wiring.Component):
             "datapath",
             i_clk=ClockSignal(),
             i_rst=ResetSignal() | self.reset,
-            i_i__payload=fields,
-            i_i__valid=ready,
-            o_i__ready=in_ready,
-            o_o__payload=result,
-            o_o__valid=out_valid,
-            i_o__ready=out_ready,
+            i_i_data=fields,
+            i_i_valid=ready,
+            o_i_ready=in_ready,
+            o_o_data=result,
+            o_o_valid=out_valid,
+            i_o_ready=out_ready,
             o_design_hash=self.design_hash,
         )
         shows_all = Signal(reset_less=True, init=1)
@@ -189,7 +189,7 @@ class StateFeedback(wiring.Component):
             entering.shows.eq(entering.ends | Mux(start, shows_all, state.shows)),
             entering.flagged.eq(bad | (state.flagged & ~start)),
             entering.since.eq(Mux(start, 0, state.since)),
-            entering.turns.eq(Mux(start, 0, state.turns)),
+            entering.step.eq(Mux(start, 0, state.step)),
             entering.last.eq(last),
             entering.tag.eq(self.i.payload[self.in_bits + len(FLAGS) :]),
         ]
@@ -199,20 +199,20 @@ class StateFeedback(wiring.Component):
         """Return the state of the next step with its side data, one cycle after the result."""
         values, misfit = self._rounded(m, result)
         flagged_late = Signal()
-        since, turns = Signal(COUNT, reset_less=True), Signal(COUNT, reset_less=True)
+        since, step = Signal(COUNT, reset_less=True), Signal(COUNT, reset_less=True)
         m.d.sync += [
             flagged_late.eq(flagged),
             since.eq(Mux(leaving.shows, 0, leaving.since + 1)),
-            turns.eq(leaving.turns + 1),
+            step.eq(leaving.step + 1),
         ]
         kept = Signal(self._states)
         m.d.comb += [
             kept.fields.eq(values),
             kept.flagged.eq(flagged_late | misfit),
             kept.shows.eq(shows_all | (since + 1 == self.every)),
-            kept.ends.eq(turns + 1 == self.steps),
+            kept.ends.eq(step + 1 == self.steps),
             kept.since.eq(since),
-            kept.turns.eq(turns),
+            kept.step.eq(step),
         ]
         return kept
 

@@ -121,12 +121,12 @@ class Shell(Accelerator):
             "datapath",
             i_clk=ClockSignal(),
             i_rst=ResetSignal() | reset,
-            i_i__payload=Cat(source.o_payload, *held),
-            i_i__valid=source.o_valid,
-            o_i__ready=taken,
-            o_o__payload=result,
-            o_o__valid=result_valid,
-            i_o__ready=sink.i_ready,
+            i_i_data=Cat(source.o_payload, *held),
+            i_i_valid=source.o_valid,
+            o_i_ready=taken,
+            o_o_data=result,
+            o_o_valid=result_valid,
+            i_o_ready=sink.i_ready,
             o_design_hash=Signal(64, name="datapath_hash"),  # the registers have it as constants
         )
         enter = Signal()

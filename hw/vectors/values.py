@@ -180,7 +180,7 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: VectorCounts, templ
         "parameters": "\n".join(parameters),
         "latencies": "\n".join(arrays),
         "end": _end(subject),
-        "cut": "i_payload[IN_BITS-1]" if subject.module == ACCELERATOR else "1'b0",
+        "cut": "i_data[IN_BITS-1]" if subject.module == ACCELERATOR else "1'b0",
         "report": "\n".join(f'      $display("coverage {text}: %0d", {number});' for text, number in counted),
         "instance": template(f"instance_{subject.module}.v"),
         "operate": template(f"operate_{subject.module}.v"),
@@ -270,7 +270,7 @@ def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> di
         "rule_beats": filled("beats_cores.sv" if subject.loads else "beats.sv"),
         "hidden": hidden,
         "rested": "empty >= II" if subject.loads else "1'b1",
-        "and_ready": "" if subject.loads else " && i__ready",  # idle cores take words at a pace of their own
+        "and_ready": "" if subject.loads else " && i_ready",  # idle cores take words at a pace of their own
         "payload_rule": _payload_rule(subject),
         "hash_rule": ""
         if is_shell
@@ -287,7 +287,7 @@ def _cut_rules(subject: Subject) -> dict[str, str]:
     axi = subject.design.axi
     if subject.module != ACCELERATOR or axi is None or axi.beats.input == 1:
         return {"cuts_a_sample": "1'b0", "drops_a_sample": "1'b0"}
-    cut = f"i__valid && i__ready && s_axis_tlast && in_beat != {axi.beats.input - 1}"
+    cut = f"i_valid && i_ready && s_axis_tlast && in_beat != {axi.beats.input - 1}"
     return {"cuts_a_sample": cut, "drops_a_sample": "cut" if axi.last == PER_SAMPLE else "1'b0"}
 
 
@@ -333,7 +333,7 @@ def _tlast_rule(subject: Subject) -> str:
     rule = "m_axis_tlast == last_out" if axi.last == PER_SAMPLE else "!m_axis_tlast || last_out"
     return (
         "  // TLAST\n  tlast_ends_a_result: assert property (@(posedge clk) disable iff (in_reset)\n"
-        f"    o__valid && !left_over |-> {rule});\n\n"
+        f"    o_valid && !left_over |-> {rule});\n\n"
     )
 
 
@@ -346,11 +346,11 @@ _SPACE = """  space_is_kept: assert property (@(posedge clk) disable iff (in_res
 
 def _payload_rule(subject: Subject) -> str:
     """Return the rule that a waiting payload is stable. With several functions only some bits have values, as
-    `o__payload` states, so there is no rule.
+    `o_data` states, so there is no rule.
     """
     if len(subject.names) > 1 and subject.module == DATAPATH:
         return ""
-    waits = "o__valid && !o__ready |=> $stable(o__payload)"
+    waits = "o_valid && !o_ready |=> $stable(o_data)"
     return f"  payload_waits: assert property (@(posedge clk) disable iff (drops_results) {waits});\n"
 
 

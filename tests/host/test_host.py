@@ -400,7 +400,7 @@ def test_damaged_designs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DesignError, match="design.json is not a design file: Expecting .*; expected the folder"):
         load_design(tmp_path)
     (tmp_path / "design.json").write_text("{}")
-    with pytest.raises(DesignError, match="design.json has format None; expected 11: build the design again"):
+    with pytest.raises(DesignError, match="design.json has format None; expected 12: build the design again"):
         load_design(tmp_path)
 
 

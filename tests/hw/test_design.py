@@ -91,7 +91,7 @@ DAMAGE = {
     "no hash": (changed(lambda c: c.pop("hash")), "its content has hash .*, not None; build the design again"),
     "format 99": (
         changed(lambda c: c.update(format=99)),
-        "design.json has format 99; expected 11: build the design again",
+        "design.json has format 99; expected 12: build the design again",
     ),
     "no files": (changed(lambda c: c.pop("files")), "lacks the checksums of accelerator.v, datapath.v, files.f; build"),
     "binary": (lambda f: (f / "design.json").write_bytes(b"\xff\xfe\0"), "is not a design file: 'utf-8' codec"),
@@ -298,7 +298,7 @@ def test_every_module_that_makes_a_core_counts_or_is_known_not_to_decide() -> No
         "dynagate.graph.region",
         "dynagate.hw.rtl.axi",  # the widths of streams, which a shell shows in a register
     }
-    assert {"dynagate.hw.processor.rtl.turn_memory", "dynagate.hw.processor.shell.dispatch"} <= seen
+    assert {"dynagate.hw.processor.rtl.iteration_memory", "dynagate.hw.processor.shell.dispatch"} <= seen
 
 
 def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> None:
@@ -375,7 +375,7 @@ OLD = {"robot": {"name": "two_joint_arm"}, "function": "mass_matrix", "hash": ""
         (
             "design.json",
             {**OLD, "format": 9, "ii": 2},
-            r"design\.json has format 9; expected 11: build the design again, for example `dynagate build "
+            r"design\.json has format 9; expected 12: build the design again, for example `dynagate build "
             r"two_joint_arm --function mass_matrix --ii 2` with its other options \[DG-",
         ),
         (
@@ -388,10 +388,10 @@ OLD = {"robot": {"name": "two_joint_arm"}, "function": "mass_matrix", "hash": ""
         ("program.json", {"robot": {"name": "a; rm -r b"}, "core": 3}, r"for programs; build the design again \[DG-"),
         (
             "design.json",
-            resealed({**OLD, "format": 11, "body": "quantum"}),
+            resealed({**OLD, "format": 12, "body": "quantum"}),
             r"design\.json is not a design: body is 'quantum'; expected one of datapath, program; build the design",
         ),
-        ("design.json", resealed({**OLD, "format": 11}), r"body is None; expected one of datapath, program"),
+        ("design.json", resealed({**OLD, "format": 12}), r"body is None; expected one of datapath, program"),
     ],
 )
 def test_records_of_other_forms_are_refused_with_what_to_do(

@@ -201,7 +201,7 @@ def test_a_rollout_keeps_its_ring(designs: Path, tmp_path: Path) -> None:
     arm = robots.load("two_joint_arm")
     built = build(arm, "rollout", ii=16, policy=Policy(word=18), axi=Axi(32), folder=designs)
     routes.Flow(routes.Gateware.of(built), ULX3S, tmp_path, 3_000_000, lambda text: None)
-    assert "\\accelerator.ring.states" in (tmp_path / "accelerator.il").read_text()
+    assert "\\accelerator__ring__states" in (tmp_path / "accelerator.il").read_text()
 
 
 def test_missing_tools_are_named(small: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

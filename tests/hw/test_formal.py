@@ -51,7 +51,7 @@ class FlowProof(FlowControl):
             now = Mux(slot == 0, ii - 1, slot - 1) if ii > 1 else Const(0)
             return ones(valid[:step]) + (valid[step] & (now <= place))
 
-        m.d.comb += [Assert(ones(s.in_slot) == 1), Assert(s.turn == 1 << self.o_end)]
+        m.d.comb += [Assert(ones(s.in_slot) == 1), Assert(s.offered == 1 << self.o_end)]
         m.d.comb += Assert(~s.in_slot[0] | ~s.may_enter | (s.credit != 0))
         room: Value = s.credit
         for k, (end, e) in enumerate(zip(self.ends, s.ends, strict=True)):

@@ -419,7 +419,8 @@ def test_long_names_are_known_in_another_process(tmp_path: Path) -> None:
 BLOCK = '(* ram_style = "block" *)'
 HIDDEN = {
     "an attribute in an escaped name": (f"initial (* a \\{BLOCK}$system(x);", "\\(*"),
-    "an attribute after an escaped name": (f"\\a {BLOCK}$system(x);", "$system"),
+    "an attribute after an escaped name": (f"\\a {BLOCK}$system(x);", "\\a"),
+    "an escaped name": ("wire \\table ;", "\\table"),
     "an attribute in a line comment": (f"// {BLOCK}\n$system(x);", "$system"),
     "a comment's end in an attribute": (f"/* {BLOCK} */ $system(x);", "$system"),
     "an attribute cut by a comment": ('(* ram_style = /* */ "block" *)', '"'),
@@ -445,7 +446,7 @@ HIDDEN = {
     "arguments of the command line": ("$value$plusargs(x);", "$value"),
     "a dollar": ("a$b", "$b"),
     "a dollar alone": ("$ system(x);", "$"),
-    "an escaped system task": ("\\$system (x); $system(x);", "$system"),
+    "an escaped system task": ("\\$system (x); $system(x);", "\\$system"),
     "a directive": ("`include x", "`"),
     "a directive in a comment's place": ("/**/`systemc_header", "`"),
     "a function in C": ('import "DPI-C" function void f();', '"'),

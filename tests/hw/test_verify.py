@@ -222,9 +222,9 @@ def test_faults_are_found(fault: str, says: str, copied: Path) -> None:
         head, first, *others = expected.read_text().split("\n")
         expected.write_text("\n".join([head, first[:-1] + f"{int(first[-1], 16) ^ 1:x}", *others]))
     elif fault == "x":
-        text = bench.read_text().replace("wire [OUT_BITS-1:0] o_payload;", "wire [OUT_BITS-1:0] o_whole, o_payload;")
-        text = text.replace(".o__payload(o_payload)", ".o__payload(o_whole)")
-        bench.write_text(text.replace("  // pauses", "  assign o_payload = {1'bx, o_whole[OUT_BITS-2:0]};"))
+        text = bench.read_text().replace("wire [OUT_BITS-1:0] o_data;", "wire [OUT_BITS-1:0] o_whole, o_data;")
+        text = text.replace(".o_data(o_data)", ".o_data(o_whole)")
+        bench.write_text(text.replace("  // pauses", "  assign o_data = {1'bx, o_whole[OUT_BITS-2:0]};"))
     elif fault == "latency":
         text = bench.read_text()
         line = next(line for line in text.splitlines() if line.startswith("    latencies[0] = "))

@@ -48,7 +48,7 @@ from dynagate.robot import Robot
 from tests.replays import replayed_iteration
 from tests.solver_programs import ARM, COST, ILQR, MPPI, WORD, draws, problems
 
-CORE = Core(units=4, word=WORD, angle_bits=3, turn_bits=8, saturates=1)
+CORE = Core(units=4, word=WORD, angle_bits=3, iteration_bits=8, saturates=1)
 
 
 def formatted_loop(solver: ChipIlqr, batch: int = 12) -> FormattedLoop:
@@ -167,7 +167,7 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
     loop = loop.mapped(core.fused)
     beside = batched_iterations(loop, sampler.samples, count)
     integers, together, memory = LoopTrajectories(loop, {}, 3), LoopTrajectories(beside, {}, 3), Memory()
-    plain = schedule(loop_instructions(beside), replace(core, turn_bits=9))
+    plain = schedule(loop_instructions(beside), replace(core, iteration_bits=9))
     scheduled = pipelined(plain)
     assert scheduled.period < 0.95 * plain.period
     for inputs, exact in calls_of(sampler, draws(3, 1), 2):
@@ -215,7 +215,7 @@ def test_samples_side_by_side_take_fewer_cycles_and_fit_the_core(tmp_path: Path)
     """As many as the core's program memory and its memory of iterations hold: 9 samples, or 3 of them."""
     sampler = ChipMppi.of(ARM, COST, MPPI)
     cycles = {}
-    few_values, few_words = Core(**SAMPLING, turn_bits=7), Core(**SAMPLING, turn_bits=8, program_bits=10)
+    few_values, few_words = Core(**SAMPLING, iteration_bits=7), Core(**SAMPLING, iteration_bits=8, program_bits=10)
     for core, asked, count in ((4, None, 9), (few_values, None, 3), (few_words, None, 3), (4, 1, 1)):
         built = build_solver(sampler, draws(12, 0), core, word=WORD, folder=tmp_path, samples_per_run=asked)
         assert built.design.options["samples_per_run"] == count
@@ -226,7 +226,7 @@ def test_samples_side_by_side_take_fewer_cycles_and_fit_the_core(tmp_path: Path)
         ProgramError, match=r"takes \d+ words, \d+ more than the core's 1024 and 132 values of iterations"
     ):
         build_solver(
-            sampler, draws(12, 0), replace(few_words, turn_bits=7), word=WORD, folder=tmp_path, samples_per_run=9
+            sampler, draws(12, 0), replace(few_words, iteration_bits=7), word=WORD, folder=tmp_path, samples_per_run=9
         )
     assert [counts(n) for n in (64, 60, 7, 1)] == [[1, 2, 4, 8, 16], [1, 2, 4, 6, 15], [1, 7], [1]]
 
@@ -278,7 +278,7 @@ def test_too_many_knots_are_refused(formatted: FormattedLoop) -> None:
     with pytest.raises(
         ProgramError, match=r"takes \d+ values of iterations, \d+ more than the core's 64; expected a core"
     ):
-        check_program_fits(schedule(loop_instructions(formatted), replace(CORE, turn_bits=6)))
+        check_program_fits(schedule(loop_instructions(formatted), replace(CORE, iteration_bits=6)))
 
 
 def test_a_plan_that_no_core_holds_is_refused_before_any_work(tmp_path: Path) -> None:
@@ -288,9 +288,9 @@ def test_a_plan_that_no_core_holds_is_refused_before_any_work(tmp_path: Path) ->
     with pytest.raises(ProgramError, match=text + "expected at most 4096 knots"):
         build_solver(solver, {}, 8, word=WORD, folder=tmp_path)
     with pytest.raises(ProgramError, match="64 more than the core's 65536; expected at most 4096 knots"):
-        build_solver(solver, {}, replace(CORE, turn_bits=16), word=WORD, folder=tmp_path)
+        build_solver(solver, {}, replace(CORE, iteration_bits=16), word=WORD, folder=tmp_path)
     with pytest.raises(ProgramError, match="65568 more than the core's 32; expected at most 2 knots"):
-        build_solver(solver, {}, replace(CORE, turn_bits=5), word=WORD, folder=tmp_path)
+        build_solver(solver, {}, replace(CORE, iteration_bits=5), word=WORD, folder=tmp_path)
 
 
 def test_solvers_that_no_chip_has() -> None:

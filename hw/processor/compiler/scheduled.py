@@ -123,7 +123,7 @@ class ProgramSchedule:
             for name, more in (("input_bits", inputs), ("output_bits", results)):
                 if (pairs := (FIRST_POINT + more + 1) // 2) > max(needs[name][1], FIRST_POINT):
                     needs[name] = ("pairs of binary points", pairs)
-        return needs | ({"turn_bits": ("values of iterations", kept)} if (kept := self.instructions.kept) else {})
+        return needs | ({"iteration_bits": ("values of iterations", kept)} if (kept := self.instructions.kept) else {})
 
     @property
     def steps(self) -> int:

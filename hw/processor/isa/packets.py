@@ -50,7 +50,7 @@ class MemoryRegion(IntEnum):
 
 KIND_SHIFT, REGION_SHIFT = 28, 24
 """Lowest bit of the kind in a head, and of the region in an address."""
-REGISTERS = ("period", "inputs", "ahead", "length", "fixed", "turns")
+REGISTERS = ("period", "inputs", "ahead", "length", "fixed", "steps")
 """Registers in order; the number of results of each unit follows them.
 
 * period: smallest number of cycles from a sample to the next.
@@ -58,7 +58,7 @@ REGISTERS = ("period", "inputs", "ahead", "length", "fixed", "turns")
 * ahead: number of samples that may be under way.
 * length: number of inputs of a sample.
 * fixed: number of inputs that all steps of a sample share.
-* `turns`: number of steps of a sample.
+* steps: number of steps of a sample.
 """
 BLOCK_LANES = ("start", "words", "period", "control")
 """Entries of a block in the table: its first word; its words less FEWEST_WORDS; its cycles less TURNAROUND; CONTROL."""

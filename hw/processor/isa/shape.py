@@ -44,7 +44,7 @@ BLOCK_BITS = 5
 """Bits of a block's number. A block is a run of program words; this limits the number of blocks in a program."""
 FIRST_POINT = 1 << BLOCK_BITS
 """Row of the first binary point in its table. The rows before it hold the first row of each function, by block."""
-MOST_TURN_BITS = 16
+MOST_ITERATION_BITS = 16
 """Largest number of address bits of the memory of iterations."""
 LEVELS = 4
 """Largest number of nested loops, in addition to the steps of a sample."""
@@ -89,7 +89,7 @@ class Core:
     """Address bits of a unit's output buffer, in results."""
     lookup_memories: int = 0
     """Number of operand memories made of lookup tables, up to 3 (units + 1). The others are block RAMs."""
-    turn_bits: int = 0
+    iteration_bits: int = 0
     """Address bits of the memory of iterations; 0 for a core without it."""
     saturates: int = 0
     """1 if results that do not fit a word become the nearest number that does, 0 if they wrap."""
@@ -113,7 +113,7 @@ class Core:
             "input_bits": (3, 12),
             "output_bits": (3, 14),
             "lookup_memories": (0, len(OPERANDS) * (self.units + 1)),
-            "turn_bits": (0, MOST_TURN_BITS),
+            "iteration_bits": (0, MOST_ITERATION_BITS),
             "saturates": (0, 1),
             "exp_bits": (0, 10),
             "exp_whole": (1, 16),
@@ -273,7 +273,7 @@ class Core:
         memory of iterations, and whether later iterations use lower addresses.
         """
         kinds = (len(KINDS) - (not self.noise)).bit_length()
-        memory = {"address": self.turn_bits, "down": 1} if self.turn_bits else {}
+        memory = {"address": self.iteration_bits, "down": 1} if self.iteration_bits else {}
         return {"kind": kinds, "place": self.place_bits, "shift": latencies.SHIFT_BITS, **memory, "test": 1}
 
     @property
@@ -313,7 +313,7 @@ class Core:
         return (
             f"{self.units} units, {self.word} bits, angles to ±{1 << self.angle_bits} rad, {1 << self.place_bits} "
             f"places, {1 << self.program_bits} words"
-            + (f", {1 << self.turn_bits} values of iterations" if self.turn_bits else "")
+            + (f", {1 << self.iteration_bits} values of iterations" if self.iteration_bits else "")
             + (f", exponentials of ±{1 << self.exp_bits} to {1 << self.exp_whole}" if self.exp_bits else "")
             + (", random numbers" if self.noise else "")
             + (", saturating" if self.saturates else "")

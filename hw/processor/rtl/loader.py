@@ -51,7 +51,7 @@ class Loader(wiring.Component):
     ahead           out  register: number of samples that may be under way
     length          out  register: number of inputs of a sample
     fixed           out  register: number of inputs that all steps of a sample share
-    `turns`         out  register: number of steps of a sample
+    steps           out  register: number of steps of a sample
     results         out  register: number of results of each unit
     ==============  ===  ================================================================================
     """
@@ -90,7 +90,7 @@ class Loader(wiring.Component):
                 "ahead": Out(2),
                 "length": Out(core.input_bits + 1),
                 "fixed": Out(core.input_bits + 1),
-                "turns": Out(core.input_bits + 1),
+                "steps": Out(core.input_bits + 1),
                 "results": Out(core.output_bits + 1).array(core.units),
             }
         )

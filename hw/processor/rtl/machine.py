@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.isa.packets import CONTROL, REGION_SHIFT
 from dynagate.hw.processor.isa.shape import FETCH, KINDS, LANE, LOAD, OPERANDS, READ, SHARING, STORE, Core
 from dynagate.hw.processor.rtl.elementary import FunctionUnits
-from dynagate.hw.processor.rtl.turn_memory import TurnMemory
+from dynagate.hw.processor.rtl.iteration_memory import IterationMemory
 from dynagate.hw.processor.rtl.unit import MultiplyAdd
 from dynagate.hw.units.rescale import BLOCK_RAM, LOOKUP_RAM, delayed
 
@@ -107,7 +107,7 @@ class Machine(wiring.Component):
     word          in   program word, FETCH cycles after its address
     running       in   1: the requested address holds a word of the program
     phase         in   sample (0 or 1) that is computed, and whether its step is odd
-    `turn`        in   iteration of the loop that the word belongs to
+    iteration     in   iteration of the loop that the word belongs to
     constant      in   1: a constant is written
     part_address  in   address of the constant in the shared memory
     part_value    in   signed: the constant
@@ -130,7 +130,7 @@ class Machine(wiring.Component):
                 "word": In(core.program_word),
                 "running": In(1),
                 "phase": In(2),
-                "turn": In(CONTROL["most"]),
+                "iteration": In(CONTROL["most"]),
                 "constant": In(1),
                 "part_address": In(REGION_SHIFT),
                 "part_value": In(LANE),
@@ -212,14 +212,14 @@ class Machine(wiring.Component):
             functions.shift.eq(fields["shift"].as_signed()),
             functions.place.eq(fields["place"]),
         ]
-        if core.turn_bits:
-            m.submodules.turns = self.turns = turns = TurnMemory(core)
+        if core.iteration_bits:
+            m.submodules.kept = self.kept = kept = IterationMemory(core)
             m.d.comb += [
-                turns.load.eq(kind == KINDS.index(LOAD) + 1),
-                turns.store.eq(kind == KINDS.index(STORE) + 1),
-                *(getattr(turns, name).eq(fields[name]) for name in ("address", "down", "place")),
-                turns.value.eq(arguments[0]),
-                turns.turn.eq(delayed(m, self.turn, FETCH + READ, "turn")),
+                kept.load.eq(kind == KINDS.index(LOAD) + 1),
+                kept.store.eq(kind == KINDS.index(STORE) + 1),
+                *(getattr(kept, name).eq(fields[name]) for name in ("address", "down", "place")),
+                kept.value.eq(arguments[0]),
+                kept.iteration.eq(delayed(m, self.iteration, FETCH + READ, "iteration")),
             ]
         # a function of one sample ends before the next one's begin, but for the flag
         shortest = READ + min(core.elementary.values())
@@ -237,9 +237,9 @@ class Machine(wiring.Component):
         place = Signal(core.place_bits, name="shared_place", reset_less=True)
         value = Signal(signed(core.word), name="shared_value", reset_less=True)
         valid, to, o = functions.valid, functions.to, functions.o
-        if core.turn_bits:
-            loaded = self.turns.valid
-            valid, to, o = valid | loaded, Mux(loaded, self.turns.to, to), Mux(loaded, self.turns.o, o)
+        if core.iteration_bits:
+            loaded = self.kept.valid
+            valid, to, o = valid | loaded, Mux(loaded, self.kept.to, to), Mux(loaded, self.kept.o, o)
         m.d.comb += self.takes_port.eq(valid)
         m.d.sync += written.eq(valid | self.copying | self.constant)
         with m.If(valid):

@@ -20,7 +20,7 @@ class Sender(wiring.Component):
     value       in   results of the units
     out         in   one bit per unit: the result is to be sent
     overflows   in   a value does not fit: one bit for each of two samples in even, then in odd steps
-    `turn`      in   step of each of the two samples that runs, or ran last
+    step        in   step of each of the two samples that runs, or ran last
     results     in   number of results of each unit in a sample
     under_way   in   number of samples whose results have not all been sent
     sent        out  1: all results of a sample have been sent
@@ -46,7 +46,7 @@ class Sender(wiring.Component):
                 "value": In(signed(core.word)).array(core.units),
                 "out": In(core.units),
                 "overflows": In(PHASES),
-                "turn": In(core.input_bits + 1).array(2),
+                "step": In(core.input_bits + 1).array(2),
                 "results": In(core.output_bits + 1).array(core.units),
                 "under_way": In(2),
                 "sent": Out(1),
@@ -79,13 +79,13 @@ class Sender(wiring.Component):
         m.d.sync += flags.eq(flags | overflows)
         for k, own in enumerate(first):  # an overflow is reported when the next iteration may have begun
             with m.If(overflows[k] & ~flags[k]):
-                late = Mux(self.turn[k][0], self.overflows[k], self.overflows[2 + k])
-                m.d.sync += own.eq(self.turn[k] - late)
+                late = Mux(self.step[k][0], self.overflows[k], self.overflows[2 + k])
+                m.d.sync += own.eq(self.step[k] - late)
         taken = Signal(core.units)
         results, there = self._results(m, taken)
         wait = Signal(range(FLAG_CYCLES + 1))
-        turn = Array(first)[sample] & (self.flagged & ~self.bad).replicate(len(first[0]))
-        flag = Cat(self.flagged | self.bad, turn)
+        step = Array(first)[sample] & (self.flagged & ~self.bad).replicate(len(first[0]))
+        flag = Cat(self.flagged | self.bad, step)
         here, ready = Signal(signed(core.word)), Signal()
         m.d.comb += [here.eq(Array(results)[unit]), ready.eq(there.bit_select(unit, 1))]
         with m.FSM(name="results"):

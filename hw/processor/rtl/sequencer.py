@@ -19,32 +19,32 @@ class Sequencer(wiring.Component):
     A block is a run of program words. AHEAD cycles before its end, the sequencer chooses what follows: the same loop
     again, the next block, the next step, or the next sample.
 
-    ============  ===  =============================================================================
-    part          in   1: an entry of the table of blocks is written
-    part_address  in   address of the entry
-    part_value    in   32 bits: the entry
-    full          in   2 bits: which halves of the buffer hold a sample
-    entry         in   first block of the sample in each half
-    taken         out  2 bits: which half has been copied
-    sent          in   1: all results of a sample have been sent
-    positive      in   1: a test was positive, so the loop continues
-    inputs        in   number of inputs of a step
-    ahead         in   number of samples that may be under way
-    fixed         in   number of inputs that all steps share
-    `turns`       in   number of steps of a sample
-    idle          out  1: no sample is under way
-    under_way     out  number of samples whose results have not all been sent
-    address       out  address of the program word
-    running       out  1: that address holds a word of the program
-    loop_turn     out  iteration of the loop that the word belongs to
-    sample        out  sample (0 or 1) that runs
-    `turn`        out  step of each of the two samples that runs, or ran last
-    copying       out  1: an input is written to the shared memory
-    copied        out  index of that input
-    copies_from   out  half and index of that input in the buffer
-    is_zero       out  1: the input is 0: the start flag in a step that is not the first
-    stalls        in   1: a function's result is written instead of the input
-    ============  ===  =============================================================================
+    ==============  ===  =============================================================================
+    part            in   1: an entry of the table of blocks is written
+    part_address    in   address of the entry
+    part_value      in   32 bits: the entry
+    full            in   2 bits: which halves of the buffer hold a sample
+    entry           in   first block of the sample in each half
+    taken           out  2 bits: which half has been copied
+    sent            in   1: all results of a sample have been sent
+    positive        in   1: a test was positive, so the loop continues
+    inputs          in   number of inputs of a step
+    ahead           in   number of samples that may be under way
+    fixed           in   number of inputs that all steps share
+    steps           in   number of steps of a sample
+    idle            out  1: no sample is under way
+    under_way       out  number of samples whose results have not all been sent
+    address         out  address of the program word
+    running         out  1: that address holds a word of the program
+    loop_iteration out  iteration of the loop that the word belongs to
+    sample          out  sample (0 or 1) that runs
+    step            out  step of each of the two samples that runs, or ran last
+    copying         out  1: an input is written to the shared memory
+    copied          out  index of that input
+    copies_from     out  half and index of that input in the buffer
+    is_zero         out  1: the input is 0: the start flag in a step that is not the first
+    stalls          in   1: a function's result is written instead of the input
+    ==============  ===  =============================================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -62,14 +62,14 @@ class Sequencer(wiring.Component):
                 "inputs": In(core.input_bits + 1),
                 "ahead": In(2),
                 "fixed": In(core.input_bits + 1),
-                "turns": In(core.input_bits + 1),
+                "steps": In(core.input_bits + 1),
                 "idle": Out(1),
                 "under_way": Out(2),
                 "address": Out(core.program_bits),
                 "running": Out(1),
-                "loop_turn": Out(CONTROL["most"]),
+                "loop_iteration": Out(CONTROL["most"]),
                 "sample": Out(1),
-                "turn": Out(core.input_bits + 1).array(2),
+                "step": Out(core.input_bits + 1).array(2),
                 "copying": Out(1),
                 "copied": Out(core.input_bits),
                 "copies_from": Out(core.input_bits + 1),
@@ -80,7 +80,7 @@ class Sequencer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        sample, turn, is_last = Signal(init=1), Signal(self.core.input_bits + 1), Signal()
+        sample, step, is_last = Signal(init=1), Signal(self.core.input_bits + 1), Signal()
         m.d.comb += self.sample.eq(sample)
         go, again, begins = Signal(), Signal(), Signal()
         self._chosen(m, is_last, go, again, begins)
@@ -90,15 +90,15 @@ class Sequencer(wiring.Component):
             m.d.sync += [fresh.eq(go), goes_on.eq(again)]
         first = Signal()
         m.d.comb += first.eq(begins & (fresh | goes_on))
-        m.d.sync += is_last.eq(turn + 1 == self.turns)
+        m.d.sync += is_last.eq(step + 1 == self.steps)
         started = Signal()
         m.d.sync += started.eq(first)
         with m.If(first):
-            m.d.sync += [fresh.eq(0), goes_on.eq(0), turn.eq(Mux(fresh, 0, turn + 1)), sample.eq(sample ^ fresh)]
+            m.d.sync += [fresh.eq(0), goes_on.eq(0), step.eq(Mux(fresh, 0, step + 1)), sample.eq(sample ^ fresh)]
             for k in range(2):
                 with m.If((sample ^ fresh) == k):
-                    m.d.sync += self.turn[k].eq(Mux(fresh, 0, turn + 1))
-        self._copies(m, started, sample, turn, is_last)
+                    m.d.sync += self.step[k].eq(Mux(fresh, 0, step + 1))
+        self._copies(m, started, sample, step, is_last)
         return m
 
     def _chosen(self, m: Module, is_last: Signal, go: Signal, again: Signal, begins: Signal) -> None:
@@ -191,21 +191,21 @@ class Sequencer(wiring.Component):
             at_end: Whether the block ends AHEAD cycles later.
             begins: Whether a block's first word is next.
         """
-        turns = [Signal(CONTROL["most"], name=f"turns_of_level{k}") for k in range(LEVELS)]
+        iterations = [Signal(CONTROL["most"], name=f"iterations_of_level{k}") for k in range(LEVELS)]
         here, is_most, more, repeats = Signal(CONTROL["most"]), Signal(), Signal(), Signal()
-        m.d.sync += [here.eq(Array(turns)[current["level"]] + 1), is_most.eq(here == current["most"])]
+        m.d.sync += [here.eq(Array(iterations)[current["level"]] + 1), is_most.eq(here == current["most"])]
         level = current["next_control"][CONTROL["target"] :][: CONTROL["level"]]
         with m.If(begins):
-            m.d.sync += [more.eq(0), self.loop_turn.eq(Array(turns)[level])]
+            m.d.sync += [more.eq(0), self.loop_iteration.eq(Array(iterations)[level])]
         with m.Elif(self.positive):
             m.d.sync += more.eq(1)
         m.d.comb += repeats.eq(current["repeats"] & ~is_most & (~current["until"] | more))
-        for k, count in enumerate(turns):
+        for k, count in enumerate(iterations):
             with m.If(at_end & current["repeats"] & (current["level"] == k)):
                 m.d.sync += count.eq(Mux(repeats, here, 0))
         return repeats
 
-    def _copies(self, m: Module, started: Signal, sample: Signal, turn: Signal, is_last: Signal) -> None:
+    def _copies(self, m: Module, started: Signal, sample: Signal, step: Signal, is_last: Signal) -> None:
         """Copy the inputs of a step to the shared memory; each step's own inputs follow those of earlier steps in the
         buffer.
         """
@@ -216,11 +216,11 @@ class Sequencer(wiring.Component):
             self.copying.eq(copying),
             self.copied.eq(copied),
             self.copies_from.eq(Cat(place, sample)),
-            self.is_zero.eq((copied == 0) & (turn != 0)),
+            self.is_zero.eq((copied == 0) & (step != 0)),
         ]
         with m.If(started):
             m.d.sync += [copying.eq(1), copied.eq(0), place.eq(0)]
-            with m.If(turn == 0):
+            with m.If(step == 0):
                 m.d.sync += behind.eq(self.fixed)
         with m.If(copying & ~self.stalls):
             m.d.sync += [copied.eq(copied + 1), place.eq(place + 1)]

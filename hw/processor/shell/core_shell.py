@@ -7,8 +7,8 @@ from amaranth.lib.wiring import connect
 from dynagate.base.errors import ArgumentError
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.rtl.core import Processor
+from dynagate.hw.processor.rtl.iteration_memory import KEPT
 from dynagate.hw.processor.rtl.program_memory import programmed
-from dynagate.hw.processor.rtl.turn_memory import KEPT
 from dynagate.hw.processor.shell.dispatch import Collect, CoreEvents, Dispatch
 from dynagate.hw.processor.shell.word_stream import BeatsToWords, InputBuffer, WordsToBeats
 from dynagate.hw.rtl.accelerator import Accelerator, ShellStatus

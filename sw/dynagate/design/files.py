@@ -22,7 +22,7 @@ from dynagate.design.program import ProgramBody
 from dynagate.design.verilog_list import LIST, ListError, is_verilog, read_list
 from dynagate.fixedpoint.models.files import FORMATS
 
-FORMAT_VERSION = 11
+FORMAT_VERSION = 12
 OLD_PROGRAM = "program.json"
 """Name of the record of a program up to format 3 of programs."""
 BITSTREAM = "bitstream.json"

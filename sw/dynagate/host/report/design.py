@@ -154,7 +154,7 @@ def report_solver(
     )
     pace, measured = measure_solver(built, reaching, checks.states, checks.seed, progress)
     body, chosen, instructions = ProgramSection(built), built.design.options, built.hardware.schedule.instructions
-    kept = f"{instructions.kept} of {1 << built.hardware.core.turn_bits} values of iterations"
+    kept = f"{instructions.kept} of {1 << built.hardware.core.iteration_bits} values of iterations"
     return Report(
         f"{built.robot.name} {built.function}, {chosen['knots']} knots of {chosen['dt']:g} s, {body.words}",
         (
