@@ -412,7 +412,7 @@ REFUSED: list[tuple[Any, type, str]] = [
         "runs on cuda, and JAX computes on cpu",
     ),
     (lambda: rollout(ARM, 3, 0.01, backend="cuda"), ValueError, "backend 'cuda' of a rollout; expected one of"),
-    (lambda: rollout(ARM, 3, None), ValueError, "dt=None for an operator; expected a constant time step"),
+    (lambda: rollout(ARM, 3, None)(STATE[0], STATE[0], np.zeros((3, 2))), TypeError, "lacks input 'dt'"),
     (lambda: rollout(ARM, 3, 0.01, dtype="int32"), TypeError, "dtype int32; expected float32 or float64"),
     (
         lambda: rollout(ARM, 3, 0.01, dtype="float32")(STATE[0], STATE[0], np.zeros((3, 2))),

@@ -326,7 +326,7 @@ class Rollout(Opened):
             qd0: Start velocities (..., nv), rad/s or m/s.
             tau: Torques (..., steps, nv), N m or N. The axis of steps is always there: with 5 steps, (5, nv) is one
                 series of torques that all trajectories share.
-            dt: Seconds of a step, if the rollout has `dt=None`.
+            dt: Seconds of a step, if the rollout has `dt=None`: a number, or one for each trajectory (...,).
             active: Which constraints hold in each step of a constrained rollout, 0 or 1, (..., steps, constraints) or
                 axes that broadcast to it; all of them unless given.
             inputs: Inputs of forces (..., steps, nv) or their last axes, and the robot's variable parameters
@@ -384,9 +384,9 @@ class Rollout(Opened):
 
     def _owned(self, trajectories: Trajectories, dt: npt.ArrayLike | None) -> Trajectories:
         """Return trajectories with the robot and the seconds between states, which follow from `dt` if each call passes
-        it.
+        it; the longest ones if trajectories differ.
         """
-        step = self.options.dt if self.options.dt is not None else float(np.asarray(dt))
+        step = self.options.dt if self.options.dt is not None else float(np.max(np.asarray(dt), initial=0.0))
         return trajectories.of(self.robot, step * self.every)
 
     def _by_step(
@@ -513,6 +513,7 @@ class Rollout(Opened):
         cost_q: npt.ArrayLike,
         cost_qd: npt.ArrayLike,
         *,
+        dt: npt.ArrayLike | None = None,
         active: npt.ArrayLike | None = None,
         **inputs: npt.ArrayLike,
     ) -> dict[str, Array]:
@@ -526,27 +527,25 @@ class Rollout(Opened):
             tau: Torques (..., steps, nv) of the call, N m or N.
             cost_q: ∂cost/∂q (..., steps + 1, nv) of every state, along velocities, in the cost's unit per rad or m.
             cost_qd: ∂cost/∂q̇ (..., steps + 1, nv) of every state, in the cost's unit per rad/s or m/s.
+            dt: Seconds of a step, as in the call.
             active: Constraints that hold, as in the call.
             inputs: Other inputs of the call.
 
         Returns:
             ∂cost/∂ each input by its name: `q0` (..., nv), along velocities, `qd0` (..., nv), `tau` (..., steps, nv),
-            the robot's variable parameters (..., *shape) and inputs of forces (..., steps, nv). With feedback also
-            `gain`, `q_ref`, along velocities, and `qd_ref` of every step, or the inputs of a `JointPD`.
+            the robot's variable parameters (..., *shape), inputs of forces (..., steps, nv), and `dt` (...,) if the
+            rollout has `dt=None`. With feedback also `gain`, `q_ref`, along velocities, and `qd_ref` of every step, or
+            the inputs of a `JointPD`.
 
         Raises:
-            ValueError: A shape differs from those of this rollout, a number is not finite although its trajectory has
-                not diverged, or dt is not constant.
+            ValueError: A shape differs from those of this rollout, or a number is not finite although its trajectory
+                has not diverged.
             TypeError: An array is not of real numbers.
         """
         self.check_open()
         if self.chip is not None:
             raise ArgumentError(
                 f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'", code="DG-ROLLOUT-024"
-            )
-        if self.options.dt is None:
-            raise ArgumentError(
-                "dt is an input of this rollout; expected a constant one to sweep back", code="DG-ROLLOUT-025"
             )
         self.check_all_kept()
         n, steps = self.robot.nv, self.steps
@@ -563,6 +562,8 @@ class Rollout(Opened):
         held = self._by_step(inputs, active, leading)
         first = {before(name): held.pop(before(name)) for name in self.drive.sizes if before(name) in held}
         held |= self._solved(trajectories, leading)
+        for name, step in self._time_step(dt, leading).items():
+            held[name] = np.ascontiguousarray(np.broadcast_to(step, math.prod(leading)))
         gradient = self.swept(q, qd, torque, cost_q, cost_qd, held, first=first)
         for part in gradient.values():
             part[~trajectories.converged.all(axis=-1)] = np.nan
@@ -607,7 +608,8 @@ class Rollout(Opened):
             tau: Torques and forces, as of `vjp`.
             cost_q: Derivatives of the cost by q, as of `vjp`.
             cost_qd: Derivatives of the cost by qd, as of `vjp`.
-            held: Other inputs of each step (batch, steps, ...), and the values that it has solved for, by name.
+            held: Other inputs of each step (batch, steps, ...), dt (batch,) if it is an input, and the values that
+                steps have solved for, by name.
             costs: Derivatives of the cost by other results of each step (batch, steps, ...), by name.
             first: States of actuators before the first step (batch, numbers), by the names of the loop; 0 by default.
 
@@ -616,6 +618,7 @@ class Rollout(Opened):
         """
         self._check_force_inputs(held or {})
         n, steps, leading = self.robot.nv, self.steps, qd.shape[:-2]
+        summed = (*self.parameters, *(("dt",) if self.options.dt is None else ()))
         arrays = {"q": q, "qd": qd, "cost_q": cost_q, "cost_qd": cost_qd}
         flat = {name: x.reshape(-1, *x.shape[-2:]) for name, x in arrays.items()}
         batch = len(flat["qd"])
@@ -630,8 +633,8 @@ class Rollout(Opened):
             "lam_qd": flat["cost_qd"][:, -1],
             **{f"cost_{name}": weights for name, weights in (costs or {}).items()},
             **self._active(None, leading),
-            **with_before({name: x for name, x in (held or {}).items() if name not in self.parameters}),
-            **{name: (held or {})[name] for name in self.parameters},
+            **with_before({name: x for name, x in (held or {}).items() if name not in summed}),
+            **{name: (held or {})[name] for name in summed},
         }
         for name, values in (first or {}).items():
             inputs[name] = inputs[name].copy()
@@ -649,7 +652,7 @@ class Rollout(Opened):
                     inputs.setdefault(port.name, np.zeros((batch, steps, *port.shape), self.dtype))
             reverse({port.name: inputs[port.name] for port in reverse.loop.inputs}, outputs)
         names = {"lam_q_next": "q0", "lam_qd_next": "qd0", f"vjp_{self.torques}": "tau"}
-        names |= {f"lam_{name}_next": name for name in (*self.parameters, *self.drive.sizes)}
+        names |= {f"lam_{name}_next": name for name in (*summed, *self.drive.sizes)}
         return {
             names.get(name, name.removeprefix("vjp_")): product.reshape((*leading, *product.shape[1:]))
             for name, product in outputs.items()
@@ -706,17 +709,23 @@ class Rollout(Opened):
         units = [(part.start, part.stop) for part in robot.quaternions()]
         state, lost = without_lost(state, leading, units)
         check_unit_vectors("q0", units, state["q"])
-        if self.options.dt is None:
-            step: Array = real("dt", dt if dt is not None else np.nan).astype(self.dtype)
-            if step.shape != () or not (np.isfinite(step) and step > 0.0):
-                raise ArgumentError(f"dt={dt!r}; expected a time step of more than 0 s", code="DG-ROLLOUT-030")
-            state["dt"] = step.reshape(1)
-        elif dt is not None:
-            raise ArgumentError(
-                f"dt={dt!r} for a rollout with steps of {self.options.dt} s; expected none, or dt=None there",
-                code="DG-ROLLOUT-031",
-            )
-        return state, leading, lost
+        return state | self._time_step(dt, leading), leading, lost
+
+    def _time_step(self, dt: npt.ArrayLike | None, leading: tuple[int, ...]) -> dict[str, Array]:
+        """Return the input `dt` of a rollout with dt=None, (1,) or (batch,). Raise ArgumentError if it is not above 0,
+        has other axes than the call, or the rollout has a constant one.
+        """
+        if self.options.dt is not None:
+            if dt is not None:
+                raise ArgumentError(
+                    f"dt={dt!r} for a rollout with steps of {self.options.dt} s; expected none, or dt=None there",
+                    code="DG-ROLLOUT-031",
+                )
+            return {}
+        step: Array = real("dt", dt if dt is not None else np.nan).astype(self.dtype)
+        if not (np.isfinite(step).all() and (step > 0.0).all()):
+            raise ArgumentError(f"dt={dt!r}; expected a time step of more than 0 s", code="DG-ROLLOUT-030")
+        return {"dt": step.reshape(1) if step.shape == () else spread("dt", step, leading, (), self.dtype)}
 
 
 answering(Rollout, dict.fromkeys(CALLED, "rollout(q0, qd0, tau): a rollout is called"))

@@ -73,8 +73,8 @@ def equations_vjp_graph(robot: Robot, options: StepOptions, equations: StepEquat
 
     It has the inputs and outputs of `step_vjp.step_vjp_graph`, and in addition the inputs of the equations. For an
     unknown z with which the next step begins, lam_z and lam_z_next replace lam_q and lam_q_next. An unknown z other
-    than AFTER has an input cost_z, the weights of the cost with respect to z. Variable parameters of the robot have
-    lam_<parameter> and lam_<parameter>_next.
+    than AFTER has an input cost_z, the weights of the cost with respect to z. Variable parameters of the robot, and dt
+    if it is an input, have lam_<name> and lam_<name>_next.
 
     Args:
         robot: The robot.
@@ -84,10 +84,7 @@ def equations_vjp_graph(robot: Robot, options: StepOptions, equations: StepEquat
     step = StepRecording(robot, options, "step_vjp", far=True)
     lam_q, lam_qd = step.velocities("lam_q"), step.velocities("lam_qd")
     cost_q, cost_qd = step.velocities("cost_q", "lam_q"), step.velocities("cost_qd", "lam_qd")
-    lam = {
-        name: step.recording.input(f"lam_{name}", values.shape, unit_vectors=())
-        for name, values in step.parameters.items()
-    }
+    lam = step.summed_weights()
     graph, recording, unknown = equations.graph, step.recording, equations.unknown
     for port in graph.inputs:
         if port.name not in recording.inputs:

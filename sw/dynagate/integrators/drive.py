@@ -150,7 +150,8 @@ def reverse_with_drive(loop: Loop, drive: StepDrive) -> Loop:
         loop: The loop of the gradient by tau.
         drive: The actuators.
     """
-    opened = {name: f"driven_{name}" for name in ("lam_q_next", "lam_qd_next")}
+    ends = ("lam_q_next", "lam_qd_next", *(("lam_dt_next",) if drive.dt is None else ()))
+    opened = {name: f"driven_{name}" for name in ends}
     shared = [name for name in drive.actuators.inputs if name in loop.per_iteration]
     opened |= {f"vjp_{name}": f"driven_vjp_{name}" for name in shared}
     (step,) = loop.graphs()
@@ -185,8 +186,10 @@ def _back(drive: StepDrive, opened: Mapping[str, str]) -> Graph:
     for name, size in drive.sizes.items():
         weights[name] = recording.input(f"lam_{name}", (size,)) + recording.input(f"cost_{name}", (size,))
     by = derivative.reverse(values, weights)
-    by.pop("dt", None)
-    results = {
+    results = {}
+    if "dt" in by:
+        results["lam_dt_next"] = recording.input(opened["lam_dt_next"], ()) + by.pop("dt")
+    results |= {
         name: recording.input(opened[name], (robot.nv,)) + by.pop(of)
         for name, of in (("lam_q_next", "q"), ("lam_qd_next", "qd"))
     }

@@ -146,8 +146,9 @@ def reverse_loop(method: Integrator, robot: Robot, options: StepOptions) -> Loop
     """
     graph, ends = method.reverse(robot, options), ("lam_q_next", "lam_qd_next")
     carry = {port.name: port.name.removesuffix("_next") for port in graph.outputs if port.name.startswith("lam_")}
-    per_iteration = tuple(port.name for port in graph.inputs if port.name not in carry.values() and not port.parameter)
-    sums = [f"lam_{port.name}_next" for port in graph.inputs if port.parameter]
+    shared = [port.name for port in graph.inputs if port.parameter or port.name == "dt"]
+    per_iteration = tuple(port.name for port in graph.inputs if port.name not in (*carry.values(), *shared))
+    sums = [f"lam_{name}_next" for name in shared]
     name = f"rollout_{method.name}_vjp"
     kept = tuple(port.name for port in graph.outputs if port.name.startswith("vjp_"))
     return Loop(name, robot.name, (graph,), carry, Count(), per_iteration, kept, (*ends, *sums), backwards=True)

@@ -74,13 +74,15 @@ class IntegratorStages:
 
     def forces_weights(self, stage: Stage, weights: Array) -> dict[str, Array]:
         """Return weightsᵀ ∂forces/∂q and weightsᵀ ∂forces/∂q̇, (nv,), and the products for the robot's variable
-        parameters and for inputs of forces, by input.
+        parameters, the time step if it is an input, and inputs of forces, by input.
         """
-        parameters = self.step.parameters
+        parameters, time = self.step.parameters, self.step.time_inputs
         if not self.step.forces.forces:
             none = np.zeros(self.robot.nv).astype(object)
-            return {"q": none, "qd": none, **{name: 0.0 * values for name, values in parameters.items()}}
-        return self._forces.reverse(stage.forces, {"force": weights}, ["q", "qd", *parameters, *self.step.force_inputs])
+            still = {name: np.array(0.0, dtype=object) for name in time}
+            return {"q": none, "qd": none, **still, **{name: 0.0 * values for name, values in parameters.items()}}
+        names = ["q", "qd", *time, *parameters, *self.step.force_inputs]
+        return self._forces.reverse(stage.forces, {"force": weights}, names)
 
     def rates(self, values: Sequence[Any], rates: Mapping[str, Array], q: str, qd: str) -> tuple[Array, Array]:
         """Return the rates of two outputs of the integrator, (nv, directions) each, from rates of its inputs."""

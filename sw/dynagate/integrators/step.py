@@ -41,7 +41,7 @@ class StepRecording:
         name: Name of the graph.
         wrap: Whether angles of joints without limits stay between -π and π.
         far: Whether typical velocities are so large that a joint moves a good part of its range in the step, where
-            integrators that solve equations need their last digits. It needs a constant dt.
+            integrators that solve equations need their last digits.
     """
 
     def __init__(self, robot: Robot, options: StepOptions, name: str, *, far: bool = False, wrap: bool = False) -> None:
@@ -49,8 +49,7 @@ class StepRecording:
         self.recording = Recording(name, robot.name)
         self._sizes = typical_sizes(tree_of(robot))
         if far:
-            assert options.dt is not None
-            self._sizes["qd"] = self._sizes["increment"] / options.dt
+            self._sizes["qd"] = self._sizes["increment"] / (options.dt or self._sizes["dt"])
         quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
         self.q = self.recording.input("q", (robot.nq,), self._sizes["q"], unit_vectors=quaternions)
         self.qd, self.tau = self.velocities("qd"), self.velocities("tau")
@@ -58,6 +57,7 @@ class StepRecording:
         if options.constrained:
             self.held["active"] = self.recording.input("active", (len(robot.constraints),), switches=True)
         self.dt = options.dt if options.dt is not None else self.recording.input("dt", (), self._sizes["dt"])[()]
+        self.time_inputs = ("dt",) if options.dt is None else ()
         self.forces = Forces(robot, options.forces)
         self.force_inputs = {name: self.velocities(name, "qd") for name in self.forces.inputs}
         self.parameters = parameter_inputs(self.recording, robot, self._sizes)
@@ -94,6 +94,16 @@ class StepRecording:
     def velocities(self, name: str, like: str = "") -> Array:
         """Add an input (nv,) with the typical magnitudes of the input `like` of the function table."""
         return self.recording.input(name, (self.robot.nv,), self._sizes[like or name])
+
+    def summed_weights(self) -> dict[str, Array]:
+        """Add the weights lam_<name> of what all steps share, which a reverse step adds its part to: the robot's
+        variable parameters, and dt if it is an input.
+
+        Returns:
+            The weights by the names of what they belong to.
+        """
+        shapes = {name: values.shape for name, values in self.parameters.items()} | dict.fromkeys(self.time_inputs, ())
+        return {name: self.recording.input(f"lam_{name}", shape, unit_vectors=()) for name, shape in shapes.items()}
 
     def after(self, acceleration: Any, q: Array, qd: Array, tau: Array) -> tuple[Array, Array]:
         """Return q and q̇ after the step, for accelerations as a function of (q, qd, tau)."""

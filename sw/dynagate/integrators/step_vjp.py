@@ -25,7 +25,8 @@ def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
     Its inputs are q, qd, tau (and dt, and inputs of forces) of the step, lam_q and lam_qd (nv,) for the state after it,
     and cost_q and cost_qd (nv,) for the state before it. Its outputs are lam_q_next = cost_q + λᵀ ∂x⁺/∂q, lam_qd_next
     and vjp_tau (nv,). With variable parameters of the robot, lam_<parameter> of all later steps becomes
-    lam_<parameter>_next, to which this step's share is added. Weights λ of a configuration are along velocities.
+    lam_<parameter>_next, to which this step's share is added; so does lam_dt, unless dt is constant. Weights λ of a
+    configuration are along velocities.
 
     Args:
         robot: The robot.
@@ -34,10 +35,7 @@ def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
     step = StepRecording(robot, options, "step_vjp")
     lam_q, lam_qd = step.velocities("lam_q"), step.velocities("lam_qd")
     cost_q, cost_qd = step.velocities("cost_q", "lam_q"), step.velocities("cost_qd", "lam_qd")
-    lam = {
-        name: step.recording.input(f"lam_{name}", values.shape, unit_vectors=())
-        for name, values in step.parameters.items()
-    }
+    lam = step.summed_weights()
     by = _Reverse(step).products(lam_q, lam_qd)
     outputs = {"lam_q_next": cost_q + by["q"], "lam_qd_next": cost_qd + by["qd"], "vjp_tau": by["tau"]}
     outputs |= {f"vjp_{name}": by[name] for name in step.force_inputs}
@@ -56,7 +54,7 @@ class _Reverse:
 
     def products(self, lam_q: Array, lam_qd: Array) -> dict[str, Array]:
         """Return λᵀ ∂x⁺/∂q, λᵀ ∂x⁺/∂q̇ and λᵀ ∂x⁺/∂τ, (nv,) each, and the products for the robot's variable
-        parameters.
+        parameters and the time step, if it is an input.
         """
         accelerations: dict[str, Array] = {}
         none = np.array([0.0] * self.robot.nv, dtype=object)
@@ -79,9 +77,11 @@ class _Reverse:
             }
             by_tau = by_tau + back["vjp_tau"]
             own = {name: product + pushed[name] for name, product in self.step.shares(back).items()}
-            for name, share in {**own, **{name: pushed[name] for name in self.step.force_inputs}}.items():
+            others = (*self.step.time_inputs, *self.step.force_inputs)
+            for name, share in {**own, **{name: pushed[name] for name in others}}.items():
                 shares[name] = shares[name] + share if name in shares else share
-        by_state = self.stages.derivative.reverse(values, weights, ["q", "qd"])
+        by_state = self.stages.derivative.reverse(values, weights, ["q", "qd", *self.step.time_inputs])
+        shares |= {name: shares[name] + by_state[name] for name in self.step.time_inputs}
         return {"q": by_state["q"], "qd": by_state["qd"], "tau": by_tau, **shares}
 
     def _dynamics(self, stage: Stage, lam: Array) -> dict[str, Array]:

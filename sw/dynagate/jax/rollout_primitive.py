@@ -132,7 +132,7 @@ def _forward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:
     names = *operator.held, *operator.stepped, *operator.parameters
     named = dict(zip(("q", "qd", operator.rollout.torques, *names), inputs, strict=True))
     states = _loop(operator.rollout.loop, kernel, operator.steps, named, CARRY)
-    return [states[name] for name in CARRY]
+    return [states[name] for name in (*CARRY, *operator.linear)]
 
 
 def _backward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:

@@ -30,9 +30,11 @@ class JaxRollout(SharedFunction):
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype; quaternions are
     brought to length 1 first. A constrained rollout also takes active (*leading, steps, constraints), 0 or 1, by which
-    nothing is differentiated. The inputs of feedback= (*leading, steps, *shape) follow. The robot's variable parameters
-    (*leading, *shape) come last. Returns q (*leading, steps // every + 1, nq), qd (*leading, steps // every + 1, nv),
-    the first ones q0 and qd0, and what outputs= names.
+    nothing is differentiated. The inputs of feedback= (*leading, steps, *shape) follow, then dt (*leading,) in s if the
+    rollout has dt=None. The robot's variable parameters (*leading, *shape) come last. Returns q (*leading, steps //
+    every + 1, nq), qd (*leading, steps // every + 1, nv), the first ones q0 and qd0, what outputs= names, and with
+    linearize=True the matrices a and b of every step, as `dynagate.Rollout` has them. A gradient of a cost that depends
+    on a or b is NaN.
     A trajectory that diverges, or has a step that has not converged, is not finite from then on.
 
     It is differentiated in reverse mode (`grad`, `vjp`, `jacrev`), once. For forward mode and second derivatives scan
@@ -66,7 +68,8 @@ class JaxRollout(SharedFunction):
         if operator.to_velocities is not None:
             (cost_q,) = bind(operator.to_velocities, q, cost_q)
         weights = [cost_q, cost_qd, *others[: len(operator.solved)]]
-        by_q, by_qd, by_tau, *by_others = gradients(operator, q, qd, tau, *held, *weights)
+        back = gradients(operator, q, qd, tau, *held, *weights)
+        by_q, by_qd, by_tau, *by_others = operator.spoiled(back, [cost_q, cost_qd, *others], jnp)
         switches = len(operator.held)
         if operator.to_entries is not None:
             (by_q,) = bind(operator.to_entries, q[..., 0, :], by_q)
@@ -83,7 +86,7 @@ class JaxRollout(SharedFunction):
 def rollout(
     robot: Robot | str | PathLike[str],
     steps: int,
-    dt: float,
+    dt: float | None,
     *,
     backend: str = "compiled",
     dtype: npt.DTypeLike | None = None,
@@ -97,7 +100,7 @@ def rollout(
     Args:
         robot: The robot, the name of one in the package, or the path of its URDF file.
         steps: Number of steps.
-        dt: Time step in s.
+        dt: Time step in s, or None if each call passes it.
         backend: "compiled": C, or CUDA on an NVIDIA GPU. "cpu": C. "numpy": float64. "fixed": the integers of a
             chip that keeps the states. "sim": the simulation of this chip. The gradient of the last two is the
             floating-point reverse sweep through the states that they computed.
@@ -106,7 +109,7 @@ def rollout(
             finite, -1 if all are. Rollouts that solve equations have "converged" (*leading, steps). Rollouts with rigid
             contact have "impulse" (*leading, steps, pairs, 3) and "lift" (*leading, steps, pairs), in N s, as
             `dynagate.Rollout` has them; gradients pass through both.
-        options: integrator, form, forces, constrained, contacts, feedback and others of `dynagate.Rollout`.
+        options: integrator, form, forces, constrained, contacts, feedback, linearize and others of `dynagate.Rollout`.
 
     Returns:
         The rollout.

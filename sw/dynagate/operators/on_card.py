@@ -58,6 +58,7 @@ def forward(operator: RolloutOperator, arrays: Sequence[Any], on: Framework) -> 
     }
     for name, size in operator.solved.items():
         results[name] = kept[motion.extras[name][0]].reshape(batch, -1, size)
+    results |= {name: kept[name] for name in operator.linear}
     if motion.failed:
         failed = kept[motion.failed]
         lost = (on.concatenate([on.full((batch, 1), 0.0), failed]) > 0.0)[..., None]

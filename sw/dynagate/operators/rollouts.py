@@ -64,7 +64,7 @@ class RolloutOperator:
         robot: Robot | str | PathLike[str],
         *,
         steps: int,
-        dt: float,
+        dt: float | None,
         backend: str,
         dtype: np.dtype[Any],
         float64: str = "dtype='float64'",
@@ -74,14 +74,6 @@ class RolloutOperator:
         if backend not in BACKENDS:
             raise ArgumentError(
                 f"backend '{backend}' of a rollout; expected one of {', '.join(BACKENDS)}", code="DG-ARG-059"
-            )
-        if dt is None:
-            raise ArgumentError("dt=None for an operator; expected a constant time step in seconds", code="DG-ARG-060")
-        if options.get("linearize", False) is not False:
-            raise ArgumentError(
-                "linearize= of an operator, which returns no a and b; expected the framework's own derivatives, or "
-                "`dynagate.Rollout`",
-                code="DG-ARG-061",
             )
         requested = names_of("outputs", outputs)
         self.keep_unconverged = False
@@ -100,12 +92,14 @@ class RolloutOperator:
         self.held = [name for name in shapes if name == "active"]
         self.stepped = {**self.rollout.feedback_shapes, **dict.fromkeys(self.rollout.force_inputs, (n,))}
         shapes |= {name: (steps, *shape) for name, shape in self.stepped.items()}
-        self.parameters = self.rollout.parameters
+        time = {"dt": Port("dt", (), ())} if dt is None else {}
+        self.parameters: dict[str, Port] = {**time, **self.rollout.parameters}
+        self.linear = ("a", "b") if options.get("linearize") else ()
         motion = None if self.rollout.chip else self.rollout.motion
         self.solved = {name: math.prod(motion.extras[name][1]) for name in motion.solved} if motion else {}
         self.direct = not (motion and motion.failed)
         self.pieces = {name: motion.extras[name][1] for name in motion.solved} if motion else {}
-        self.outputs = self._checked_outputs(requested)
+        self.outputs = (*self._checked_outputs(requested), *self.linear)
         ports = (Port(name, shape, (), units if name in ("q0", "q_ref") else ()) for name, shape in shapes.items())
         self.arguments = Arguments(f"a rollout of {self.robot.name}", (*ports, *self.parameters.values()))
 
@@ -113,13 +107,15 @@ class RolloutOperator:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the results of `forward` for one trajectory.
 
-        These are q and qd of every state including the first, the values in `solved` of every step, and if steps solve
-        equations, whether each step converged, as 1 or 0.
+        These are q and qd of every state including the first, the values in `solved` of every step, if steps solve
+        equations, whether each step converged, as 1 or 0, and with linearize= the matrices a and b of every step.
         """
         steps = self.steps // self.rollout.every
+        size = 2 * self.robot.nv + sum(self.rollout.drive.sizes.values())
+        linear = {"a": (steps, size, size), "b": (steps, size, self.robot.nv)} if self.linear else {}
         states = {"q": (steps + 1, self.robot.nq), "qd": (steps + 1, self.robot.nv)}
         solved = {name: (steps, size) for name, size in self.solved.items()}
-        return {**states, **solved, **({} if self.direct else {CONVERGED: (steps,)})}
+        return {**states, **solved, **({} if self.direct else {CONVERGED: (steps,)}), **linear}
 
     def _checked_outputs(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the names of results besides q and qd. Raise ArgumentError if the rollout lacks one."""
@@ -151,11 +147,26 @@ class RolloutOperator:
                 values[name] = values[name].reshape(*values[name].shape[:-1], *self.pieces[name])
             elif name == CONVERGED:
                 values[name] = values[name] > 0.5
-            else:
+            elif name == DIVERGED:
                 finite = framework.isfinite(q).all(-1) & framework.isfinite(qd).all(-1)
                 first = (framework.cumsum(~finite, -1) == 0).sum(-1) * self.rollout.every
                 values[name] = framework.where(finite.all(-1), -1, first)
         return self.results(*(values[name] for name in ("q", "qd", *self.outputs)))
+
+    def spoiled(self, gradients: Sequence[Any], weights: Sequence[Any], framework: Any) -> list[Any]:
+        """Return gradients that are NaN where a cost depends on a and b, whose derivatives are not computed.
+
+        Args:
+            gradients: Gradients of the inputs.
+            weights: Weights of all results in `shapes`.
+            framework: jax.numpy or torch.
+        """
+        total: Any = 0.0
+        for weight in weights[len(weights) - len(self.linear) :] if self.linear else ():
+            total = total + framework.abs(weight).sum()
+        if not self.linear:
+            return list(gradients)
+        return [framework.where(total == 0.0, gradient, math.nan) for gradient in gradients]
 
     @cached_property
     def sweep(self) -> Rollout:
@@ -220,11 +231,11 @@ class RolloutOperator:
             q0: Initial configurations.
             qd0: Initial velocities.
             tau: Torques.
-            held: `active` of a constrained rollout, inputs of feedback and forces, and the robot's variable
-                parameters.
+            held: `active` of a constrained rollout, inputs of feedback and forces, dt if the rollout has dt=None, and
+                the robot's variable parameters.
 
         Returns:
-            Configurations, velocities and the values in `solved`. States after a step that did not converge are NaN.
+            The results in `shapes`. States after a step that did not converge are NaN.
 
         Raises:
             ArgumentError: An input is not finite, for backends without C.
@@ -253,14 +264,16 @@ class RolloutOperator:
         return np.asarray(np.diff(results["failed"], axis=1, prepend=0.0) == 0.0, self.dtype)
 
     def backward(self, q: Array, qd: Array, tau: Array, *others: Array) -> list[Array]:
-        """Return the gradients with respect to q0 and qd0, (..., nv), tau, inputs of feedback and variable parameters.
+        """Return the gradients by q0 and qd0, (..., nv), tau, inputs of feedback, dt if it is an input, and variable
+        parameters.
 
         Args:
             q: Configurations.
             qd: Velocities.
             tau: Torques.
-            others: `active` of a constrained rollout, inputs of feedback, the variable parameters, the values in
-                `solved`, and the cost gradients with respect to q (along velocities), qd, and the values in `solved`.
+            others: `active` of a constrained rollout, inputs of feedback, dt if it is an input, the variable
+                parameters, the values in `solved`, and the cost gradients with respect to q (along velocities), qd, and
+                the values in `solved`.
         """
         count = len(others) - len(self.solved)
         held, (cost_q, cost_qd), solved = others[: count - 2], others[count - 2 : count], others[count:]

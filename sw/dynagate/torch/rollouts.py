@@ -32,10 +32,11 @@ class TorchRollout(SharedFunction):
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype and on the CPU or
     one NVIDIA GPU; quaternions are brought to length 1 first. A constrained rollout also takes active (*leading, steps,
-    constraints), 0 or 1, which has no gradient. The inputs of feedback= (*leading, steps, *shape) follow. The robot's
-    variable parameters (*leading, *shape) come last. Returns q (*leading, steps // every + 1, nq), qd (*leading, steps
-    // every + 1, nv), the first ones q0 and qd0, and what outputs= names.
-    It is differentiated in reverse mode, once.
+    constraints), 0 or 1, which has no gradient. The inputs of feedback= (*leading, steps, *shape) follow, then dt
+    (*leading,) in s if the rollout has dt=None. The robot's variable parameters (*leading, *shape) come last. Returns q
+    (*leading, steps // every + 1, nq), qd (*leading, steps // every + 1, nv), the first ones q0 and qd0, what outputs=
+    names, and with linearize=True the matrices a and b of every step, as `dynagate.Rollout` has them.
+    It is differentiated in reverse mode, once. A gradient of a cost that depends on a or b is NaN.
 
     What is not finite stays in its trajectory, and raises no error.
 
@@ -126,7 +127,8 @@ class TorchRollout(SharedFunction):
         costs = others[: len(self.operator.solved)]
         if self._to_velocities is not None:
             (cost_q,) = self._to_velocities(q, cost_q)
-        by_q, by_qd, by_tau, *by_others = self._backward(q, qd, tau, *held, cost_q, cost_qd, *costs)
+        back = self._backward(q, qd, tau, *held, cost_q, cost_qd, *costs)
+        by_q, by_qd, by_tau, *by_others = self.operator.spoiled(back, [cost_q, cost_qd, *others], torch)
         if self._to_entries is not None:
             (by_q,) = self._to_entries(q[..., 0, :].contiguous(), by_q)
             if "q_ref" in self.operator.stepped:
@@ -143,7 +145,7 @@ class TorchRollout(SharedFunction):
 def rollout(
     robot: Robot | str | PathLike[str],
     steps: int,
-    dt: float,
+    dt: float | None,
     *,
     backend: str = "compiled",
     dtype: npt.DTypeLike | torch.dtype | None = None,
@@ -157,7 +159,7 @@ def rollout(
     Args:
         robot: The robot, the name of one in the package, or the path of its URDF file.
         steps: Number of steps.
-        dt: Time step in s.
+        dt: Time step in s, or None if each call passes it.
         backend: "compiled": C, or CUDA for tensors on an NVIDIA GPU. "cpu": C. "numpy": float64. "fixed": the
             integers of a chip that keeps the states. "sim": the simulation of this chip. The gradient of the last two
             is the floating-point reverse sweep through the states that they computed.
@@ -166,7 +168,7 @@ def rollout(
             finite, -1 if all are. Rollouts that solve equations have "converged" (*leading, steps). Rollouts with rigid
             contact have "impulse" (*leading, steps, pairs, 3) and "lift" (*leading, steps, pairs), in N s, as
             `dynagate.Rollout` has them; gradients pass through both.
-        options: integrator, form, forces, constrained, contacts, feedback and others of `dynagate.Rollout`.
+        options: integrator, form, forces, constrained, contacts, feedback, linearize and others of `dynagate.Rollout`.
 
     Returns:
         The rollout.
