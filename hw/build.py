@@ -56,6 +56,8 @@ from dynagate.hw.units.raw import FromWord, ToWord
 from dynagate.hw.vectors import bench_files
 from dynagate.hw.vectors.vectors import vectors
 from dynagate.integrators.design_graph import graph_of
+from dynagate.integrators.implicit.contact_method import ContactIntegrator
+from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.methods import method_text
 from dynagate.integrators.motion import Integrator
 from dynagate.integrators.step import CARRY
@@ -125,6 +127,7 @@ def build(
     constrained: bool = False,
     tolerance: float | None = None,
     linearize: bool = False,
+    contacts: RigidContact | None = None,
     forces: str | Force | Sequence[Force | str] = (),
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     progress: Progress | None = None,
@@ -159,6 +162,7 @@ def build(
         variable_dt: Make the time step of "rollout" an input; `dt` is the largest.
         integrator, implicit_damping, constrained, linearize: Options of "rollout", as of `dynagate.Rollout`.
         tolerance: Tolerance for the integrators that solve equations.
+        contacts: Rigid ground that points touch in a "rollout", in place of `integrator`; needs `units`.
         forces: Forces of "rollout", or `dynagate.forces.Friction` for other functions; as objects, or text such as
             "Limits(stiffness=100.0)".
         folder: Folder of all designs, each in a folder of its own.
@@ -185,7 +189,7 @@ def build(
     function, axes = of_frame(function, frame)
     row = requested(function, of_design=True, per_sample=per_sample)
     policy, goal = _shorthands(word, policy, error, goal)
-    steps_by = method_text(integrator) if isinstance(integrator, Integrator) else integrator
+    steps_by = _integrator_text(integrator, contacts)
     algorithm = of_call(AlgorithmOptions, call, frame=axes, integrator=steps_by)
     own = {"robot": robot_of(robot), "function": row.name, "policy": policy, "goal": goal, "algorithm": algorithm}
     request = of_call(DesignRequest, call, **own)
@@ -195,6 +199,19 @@ def build(
 
             return build_program(request, units, folder=Path(folder), progress=progress)
         return build_request(request, folder=folder, progress=progress)
+
+
+def _integrator_text(integrator: str | Integrator | None, contacts: RigidContact | None) -> str | None:
+    """Return the text of an integrator, or of the rigid contact in its place.
+
+    Raises:
+        ArgumentError: Both are given, or the integrator has no text.
+    """
+    if contacts is None:
+        return method_text(integrator) if isinstance(integrator, Integrator) else integrator
+    if integrator is not None:
+        raise ArgumentError(f"contacts= with integrator={integrator!r:.60}; expected only contacts=", code="DG-HW-034")
+    return method_text(ContactIntegrator(contacts))
 
 
 def _shorthands(

@@ -407,7 +407,8 @@ def observe(
     observed = Observed()
     state = {name: np.asarray(x, dtype=np.float64) for name, x in states.items()}
     batch = len(next(iter(state.values())))
-    starts = {name: np.full((batch,), value) for name, value in blocks.starts.items()}
+    shapes = {port.name: port.shape for graph in blocks.loop.graphs() for port in graph.inputs}
+    starts = {name: np.full((batch, *shapes.get(name, ())), value) for name, value in blocks.starts.items()}
     state |= {name: starts[name] for name in blocks.loop.carry.values() if name in starts}
     iterations = next(iter(per_iteration.values())).shape[1]
     for iteration in range(iterations):

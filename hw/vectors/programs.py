@@ -52,8 +52,6 @@ from dynagate.robot import Robot
 
 BUSY = 1_000_000
 """Largest number of cycles for which samples keep a core busy."""
-FORWARD = "forward_dynamics"
-"""Function whose sampled states are the initial states of motions."""
 PIECES = (1, 2, 1)
 """Number of samples in which each trajectory is sent, used cyclically."""
 
@@ -210,7 +208,7 @@ def _of_iterations(
     loop, cores = design.body.loop, design.body.shell.cores
     pieces = [PIECES[k % len(PIECES)] for k in range(max(count * len(PIECES) // (cores * sum(PIECES)), FEWEST))]
     batch, longest = len(pieces) * cores, max(PIECES) * loop.steps
-    states, inside = _starts(formatted, region, batch * longest, seed)
+    states, inside = _starts(design, formatted, region, batch * longest, seed)
     each = {name: x.reshape(batch, longest, *x.shape[1:]) for name, x in states.items()}
     iterations = ITERATIONS[formatted.kind](formatted, each, design, region.robot)
     known = np.asarray(inside.reshape(batch, longest).all(axis=1) & ~iterations.bad.any(axis=1))
@@ -223,13 +221,21 @@ def _of_iterations(
     return groups
 
 
-def _starts(formatted: Formatted, region: Region, count: int, seed: int) -> tuple[Arrays, Flags]:
+def _starts(
+    design: DesignRecord[ProgramBody], formatted: Formatted, region: Region, count: int, seed: int
+) -> tuple[Arrays, Flags]:
     """Return the initial states of trajectories, and which lie in the region."""
     if formatted.as_graph is None:
         kept = {"q"} if region.robot.quaternions() else set[str]()  # as of `kept_in_limits`
-        return draw_states(lambda n, own, kind: region.sample(FORWARD, n, own, kind=kind), kept, count, seed)
+        motion = _motion(design, region.robot)
+        return draw_states(lambda n, own, kind: motion.starts(region, n, own, kind), kept, count, seed)
     graph = formatted.as_graph.graph
     return draw_states(lambda n, own, kind: region.states(graph, n, own, kind), kept_in_limits(graph), count, seed)
+
+
+def _motion(design: DesignRecord[ProgramBody], robot: Robot) -> ChipMotion:
+    """Return the steps of a design that solve equations, in integers."""
+    return ChipMotion.of(robot, AlgorithmOptions.of_record(design.options), design.body.core["word"])
 
 
 def _graph_iterations(
@@ -273,7 +279,7 @@ def _loop_iterations(
     formatted: FormattedLoop, each: Arrays, design: DesignRecord[ProgramBody], robot: Robot
 ) -> _Iterations:
     """Compute trajectories of a loop of one step."""
-    motion = ChipMotion.of(robot, AlgorithmOptions.of_record(design.options), design.body.core["word"])
+    motion = _motion(design, robot)
     formats = {port.name: formatted.input_formats(port.name) for port in formatted.inputs}
     begun = entered(design, motion.begun(each["q"][:, 0], each["qd"][:, 0]), formats)
     loop, per_iteration = LoopTrajectories(formatted, begun.integers), formatted.loop.per_iteration

@@ -632,7 +632,14 @@ def test_a_step_begins_with_what_sweeps_solve() -> None:
         answer = np.linalg.solve(reference.mass(q[i]), jacobian.T)
         w, b = jacobian @ answer + 0.01 * np.eye(12), jacobian @ free
         b[::3] += np.maximum(gap, 0.0) / dt
-        expected = {"free": free, "answer": answer.T, "w": w, "b": b, "inverse": 1.0 / steepness(w)}
+        expected = {
+            "free": free,
+            "answer": answer.T,
+            "w": w,
+            "b": b,
+            "inverse": 1.0 / steepness(w),
+            "steepness": steepness(w),
+        }
         expected["recovery"] = 0.2 / dt * np.minimum(gap, 0.0)
         for name, value in expected.items():
             np.testing.assert_allclose(got[name][i], value, rtol=1e-8, atol=1e-9, err_msg=name)
@@ -656,7 +663,7 @@ def test_a_sweep_is_one_of_gauss_and_seidel() -> None:
     r, s = random.uniform(0.0, 0.3, (200, 9)), random.uniform(0.0, 0.3, (200, 3))
     r[:50], s[:50] = 0.0, 0.0
     state = {"w": w, "b": b, "recovery": recovery, "r": r, "s": s, "count": np.arange(200.0)}
-    got = evaluate(sweep, {**state, "inverse": 1.0 / steepness(w)})
+    got = evaluate(sweep, {**state, "inverse": 1.0 / steepness(w), "steepness": steepness(w)})
     expected = [swept(*row, mu) for row in zip(w, b, recovery, r, s, strict=True)]
     for name, rows in zip(("swept", "lifted", "moved"), zip(*expected, strict=True), strict=True):
         np.testing.assert_allclose(got[name], rows, rtol=1e-9, atol=1e-12)

@@ -23,19 +23,19 @@ from dynagate.fixedpoint.models.loops import (
 )
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.region import KINDS, Region
-from dynagate.integrators.chip_motion import FAILURES, STATE, ChipMotion
+from dynagate.integrators.chip_motion import FAILURES, STATE, ChipMotion, extra
 from dynagate.integrators.methods import method_of
 from dynagate.robot import Robot
 
 ITERATIONS = 4
 """Steps of each trajectory that formats come from."""
+USUAL, ABOVE = 0.95, 4.0
+"""Quantile of a scattered value, and the factor of it beyond which a motion does not count."""
 BEYOND = 1 / 16
 """Share of its limits by which a motion may leave the region and still count: a step from the border leaves it at once.
 """
 CHECKED = 96
 """Number of trajectories of each kind on which a tolerance is tried."""
-FEW = 1e-3
-"""Largest share of steps that need not converge."""
 
 
 class ToleranceError(ArgumentError):
@@ -78,16 +78,16 @@ def angles_of(graphs: Iterable[FormattedGraph], word: int) -> Format:
     return min((angle_format(graph, word) for graph in graphs), key=lambda angle: angle.frac)
 
 
-def _starts(region: Region, count: int, iterations: int, seed: int) -> tuple[Array, Array, Array]:
+def _starts(motion: ChipMotion, region: Region, count: int, iterations: int, seed: int) -> tuple[Array, Array, Array]:
     """Draw q, qd (batch, ·) of each kind, and constant torques (batch, iterations, nv)."""
-    samples = [region.sample("forward_dynamics", count, seed, kind=kind) for kind in KINDS]
+    samples = [motion.starts(region, count, seed, kind) for kind in KINDS]
     q, qd, tau = (np.concatenate([sample[name] for sample in samples]) for name in ("q", "qd", "tau"))
     return q, qd, np.repeat(tau[:, None], iterations, axis=1)
 
 
 def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedLoop:
     """Return the steps of a motion with formats that hold the sampled trajectories."""
-    q, qd, tau = _starts(region, max(policy.samples // len(KINDS) // ITERATIONS, 1), ITERATIONS, policy.seed)
+    q, qd, tau = _starts(motion, region, max(policy.samples // len(KINDS) // ITERATIONS, 1), ITERATIONS, policy.seed)
     lower, upper, fastest = (np.array(x) for x in (region.lower, region.upper, region.velocity))
 
     def stays(values: Mapping[str, Array]) -> Array:
@@ -96,6 +96,8 @@ def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedL
         more = BEYOND * (upper - lower)
         inside = ((place >= lower - more) & (place <= upper + more)).all(axis=1)
         inside &= (np.abs(speed) <= (1.0 + BEYOND) * fastest).all(axis=1)
+        for name in motion.motion.scattered:
+            inside &= _usual(values[extra(name)])
         return np.asarray(inside & (values[FAILURES] == 0.0))
 
     observed = observe(motion.blocks, motion.begun(q, qd), {"tau": tau}, stays)
@@ -107,6 +109,13 @@ def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedL
         )
     spread(observed, motion.reach(), policy.seed)
     return assign_loop(motion.blocks, observed, region, policy)
+
+
+def _usual(values: Array) -> Array:
+    """Return the rows (batch,) of a value (batch, ·) that are not far above most of those with another value than 0."""
+    largest = np.abs(values).reshape(len(values), -1).max(axis=1)
+    some = largest[np.isfinite(largest) & (largest > 0.0)]
+    return np.asarray(largest <= ABOVE * np.quantile(some, USUAL)) if len(some) else np.ones(len(values), dtype=bool)
 
 
 def spread(observed: Observed, reach: Mapping[str, float], seed: int) -> None:
@@ -127,12 +136,18 @@ def spread(observed: Observed, reach: Mapping[str, float], seed: int) -> None:
 
 
 def _meets(motion: ChipMotion, formatted: FormattedLoop, region: Region) -> bool:
-    """Return whether nearly all steps converge in integers."""
-    q, qd, tau = _starts(region, CHECKED, ITERATIONS, 2)
+    """Return whether nearly all steps converge in integers, of those that converge in float64."""
+    q, qd, tau = _starts(motion, region, CHECKED, ITERATIONS, 2)
     integers = LoopTrajectories(formatted, integers_of(formatted, motion.begun(q, qd)))
     failed, flagged = np.zeros(len(q)), np.zeros(len(q), dtype=bool)
     for iteration in range(ITERATIONS):
         values, flagged = integers.advance(integers_of(formatted, {"tau": tau[:, iteration]}))
         failed = values_of(values[FAILURES], ())
     good = ~flagged
-    return bool(good.sum() >= 0.5 * len(q) and (failed[good] > 0).mean() <= FEW)
+    if good.sum() < 0.5 * len(q):
+        return False
+    few = motion.method.unsolved
+    if (failed[good] > 0).mean() <= few:
+        return True
+    solved = motion.solved(q[good], qd[good], tau[good])
+    return bool(solved.any() and (failed[good][solved] > 0).mean() <= few)

@@ -13,8 +13,9 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.forces.options import AlgorithmOptions, StepOptions
 from dynagate.graph.blocks import Blocks, in_blocks
 from dynagate.graph.loop import Until, evaluate_loop
+from dynagate.graph.region import Kind, Region
 from dynagate.integrators.methods import SOLVING, method_of
-from dynagate.integrators.motion import Motion
+from dynagate.integrators.motion import Integrator, Motion
 from dynagate.robot import Robot
 
 STATE = ("q_next", "qd_next")
@@ -55,6 +56,7 @@ class ChipMotion:
     robot: Robot
     motion: Motion
     dt: float
+    method: Integrator
 
     @classmethod
     def of(
@@ -72,9 +74,9 @@ class ChipMotion:
             ArgumentError: The integrator or a chip does not accept an option.
         """
         method = method_of(options.method)
-        method = method if word is None else method.in_words(word)
+        method = method.in_words(word)
         if tolerance is not None:
-            method = replace(method, tolerance=tolerance)  # type: ignore[type-var]
+            method = method.with_tolerance(tolerance)
         if options.linearize:
             raise ArgumentError(
                 f"integrator '{method.name}' takes no linearize; expected a method with derivatives, such as 'rk4'",
@@ -87,16 +89,18 @@ class ChipMotion:
         check_on_chip(options)
         step = options.step(integrator=None)
         assert step.dt is not None
-        return cls(robot, _named(method.motion(robot, step, linearize=options.linearize)), step.dt)
+        return cls(robot, _named(method.motion(robot, step, linearize=options.linearize)), step.dt, method)
 
     @cached_property
     def blocks(self) -> Blocks:
         """The loop in blocks."""
-        constants = dict(self.motion.constants)
+        constants = {**self.motion.constants, **dict.fromkeys(self.motion.zeros, 0.0)}
         if self.motion.failed is not None:
             constants["failed"] = 0.0
         blocks = in_blocks(self.motion.loop, constants)
-        names = dict(zip(blocks.loop.kept, (*STATE, FAILURES, *map(extra, self.motion.extras)), strict=True))
+        names = dict(zip(self.motion.states, STATE, strict=True))
+        names |= {value: extra(name) for name, (value, _) in self.motion.extras.items()}
+        names |= {} if self.motion.failed is None else {self.motion.failed: FAILURES}
         return Blocks(replace(blocks.loop.renamed(names), name=ROLLOUT), blocks.starts)
 
     def begun(self, q: Array, qd: Array) -> dict[str, Array]:
@@ -115,12 +119,28 @@ class ChipMotion:
 
     def exact(self, q: Array, qd: Array, tau: Array) -> dict[str, Array]:
         """Return trajectories in float64: q_next, qd_next (batch, steps, ·), for torques (batch, steps, nv)."""
+        return {name: values for name, values in self._evaluated(q, qd, tau).items() if name in STATE}
+
+    def solved(self, q: Array, qd: Array, tau: Array) -> Array:
+        """Return the trajectories (batch,) whose equations float64 solves in every step. tau: (batch, steps, nv)."""
+        return np.asarray(self._evaluated(q, qd, tau)[FAILURES][:, -1] == 0.0)
+
+    def _evaluated(self, q: Array, qd: Array, tau: Array) -> dict[str, Array]:
+        """Return q_next, qd_next and FAILURES of all steps in float64, (batch, steps, ...)."""
         loop = self.motion.loop
-        zeros = {"failed": np.zeros(len(q)), "tau": tau}
+        zeros: dict[str, Array] = {name: np.zeros((len(q), size)) for name, size in self.motion.zeros.items()}
+        zeros |= {"failed": np.zeros(len(q)), "tau": tau}
         constants = {name: np.full(len(q), value) for name, value in self.motion.constants.items()}
         inputs = {**self.begun(q, qd), **constants, **zeros}
         results = evaluate_loop(loop, {port.name: inputs[port.name] for port in loop.inputs})
-        return dict(zip(STATE, (results[name] for name in loop.kept[:2]), strict=True))
+        named = {**dict(zip(STATE, self.motion.states, strict=True)), FAILURES: self.motion.failed}
+        return {own: results[name] for own, name in named.items() if name is not None}
+
+    def starts(self, region: Region, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:
+        """Draw q, qd and tau (count, ·) from which motions begin, as `Region.sample` does."""
+        sample = region.sample("forward_dynamics", count, seed, kind=kind)
+        ends = np.array(region.lower), np.array(region.upper)
+        return {**sample, "q": self.method.starts(self.robot, sample["q"], ends, seed)}
 
     def reach(self) -> dict[str, float]:
         """Return values that may exceed those in sampled motions, such as counters, and their largest magnitude."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
 from dynagate.base.object_text import object_of
 from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
+from dynagate.forces.contact import Capsule, Plane, Point
+from dynagate.forces.ground import GroundBox, GroundSphere, HeightField
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.integrators.explicit_method import ExplicitIntegrator
+from dynagate.integrators.implicit.contact_method import ContactIntegrator
 from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
+from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.integrators.motion import Integrator
 
@@ -25,15 +30,21 @@ METHODS: dict[str, Integrator] = {
     **{name: method() for name, method in WITH_OPTIONS.items()},
 }
 
-SOLVING = tuple(WITH_OPTIONS)
+SOLVING = (*WITH_OPTIONS, RigidContact.__name__)
 """Integrators that solve an equation in each step."""
+
+CONTACT_PARTS = {
+    each.__name__: each for each in (RigidContact, Point, Capsule, Plane, GroundBox, GroundSphere, HeightField)
+}
+"""Classes in the text of rigid contact, by name."""
 
 
 def method_of(method: str | Integrator) -> Integrator:
     """Return an integrator by its text, or the object itself.
 
     Args:
-        method: A name such as "rk4", a name with options such as "position_based(order=3)", or an integrator.
+        method: A name such as "rk4", a name with options such as "position_based(order=3)", rigid contact such as
+            "RigidContact([Point('forearm', (0, 0, 0.3))])", or an integrator.
 
     Raises:
         ArgumentError: The name is unknown, or the integrator refuses its options.
@@ -45,12 +56,14 @@ def method_of(method: str | Integrator) -> Integrator:
     if "(" in method:
         classes = {each.__name__: each for each in WITH_OPTIONS.values()}
         try:
-            integrator = object_of(method, {**WITH_OPTIONS, **classes})
+            integrator = object_of(method, {**WITH_OPTIONS, **classes, **CONTACT_PARTS})
         except (SyntaxError, TypeError, ValueError) as error:
             raise ArgumentError(
                 f"integrator {shown(method)}: {error}; expected a text such as 'position_based(order=3)'",
                 code="DG-ROLLOUT-068",
             ) from None
+        if isinstance(integrator, RigidContact):
+            return ContactIntegrator(integrator)
         if isinstance(integrator, Integrator):
             return integrator
     raise ArgumentError(
@@ -69,12 +82,19 @@ def method_text(method: str | Integrator) -> str:
     for name, known in METHODS.items():
         if integrator == known:
             return name
+    if isinstance(integrator, ContactIntegrator):
+        return _changed(integrator.contact, RigidContact.__name__)
     if type(integrator) not in WITH_OPTIONS.values():
         raise ArgumentError(
             f"integrator {shown(integrator)} has no name; expected one of {', '.join(METHODS)}", code="DG-ROLLOUT-070"
         )
-    changed = [f"{f.name}={value!r}" for f in fields(integrator) if (value := getattr(integrator, f.name)) != f.default]  # type: ignore[arg-type]
-    return f"{integrator.name}({', '.join(changed)})"
+    return _changed(integrator, integrator.name)
+
+
+def _changed(options: Any, name: str) -> str:
+    """Return the text of a dataclass with the fields that differ from their defaults."""
+    changed = [f"{f.name}={value!r}" for f in fields(options) if (value := getattr(options, f.name)) != f.default]
+    return f"{name}({', '.join(changed)})"
 
 
 def with_own_tolerance(options: AlgorithmOptions) -> AlgorithmOptions:
@@ -88,13 +108,13 @@ def with_own_tolerance(options: AlgorithmOptions) -> AlgorithmOptions:
     method = method_of(options.integrator)
     if isinstance(method, ExplicitIntegrator):
         return options
-    default = WITH_OPTIONS[method.name]()
-    if method.tolerance == default.tolerance:  # type: ignore[attr-defined]
+    default = RigidContact.tolerance if isinstance(method, ContactIntegrator) else WITH_OPTIONS[method.name].tolerance
+    if method.tolerance == default:  # type: ignore[attr-defined]
         return replace(options, integrator=method_text(method))
     if options.tolerance is not None:
         raise ArgumentError(
             f"tolerance={options.tolerance:g} and integrator={options.integrator!r}; expected one tolerance",
             code="DG-ROLLOUT-071",
         )
-    own = method_text(replace(method, tolerance=default.tolerance))  # type: ignore[type-var]
+    own = method_text(method.with_tolerance(default))
     return replace(options, integrator=own, tolerance=method.tolerance)  # type: ignore[attr-defined]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.forces.options import StepOptions
@@ -48,6 +49,8 @@ class Motion:
     """Whether it can be computed in float32."""
     reach: Mapping[str, float] = field(default_factory=dict)
     """Values that may exceed those in a few steps, and their largest magnitude, for formats of integers."""
+    scattered: tuple[str, ...] = ()
+    """Fields of `extras` whose few largest values are far above the others. Formats of integers do not hold these."""
 
 
 @explained
@@ -65,6 +68,11 @@ class Integrator(ABC):
     """Whether it accepts `forces.Stops`."""
     largest_tolerance: ClassVar[float] = 0.0
     """Largest tolerance of a step in integers that `dynagate.build` chooses, in the unit of the tolerance."""
+
+    unsolved: ClassVar[float] = 1e-3
+    """Largest share of the steps that float64 solves and integers need not solve to a tolerance that `dynagate.build`
+    chooses.
+    """
 
     @abstractmethod
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
@@ -102,8 +110,23 @@ class Integrator(ABC):
     def _has_equations(self) -> bool:
         return type(self).equations is not Integrator.equations
 
-    def in_words(self, word: int) -> Integrator:
-        """Return the integrator for integers of a word length in bits."""
+    def with_tolerance(self, tolerance: float) -> Integrator:
+        """Return the integrator with another tolerance of the equations that it solves."""
+        return replace(self, tolerance=tolerance)  # type: ignore[type-var]
+
+    def starts(self, robot: Robot, q: Floats, ends: tuple[Floats, Floats], seed: int) -> Floats:
+        """Return the configurations (count, nq) near q from which a motion can begin.
+
+        Args:
+            robot: The robot.
+            q: Configurations (count, nq), rad or m.
+            ends: Lower and upper limits (nq,), rad or m.
+            seed: Seed of what is drawn.
+        """
+        return q
+
+    def in_words(self, word: int | None) -> Integrator:
+        """Return the integrator for integers of a word length in bits, or with None for their reference in float64."""
         return self
 
     @property

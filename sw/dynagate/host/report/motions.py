@@ -24,8 +24,6 @@ from dynagate.robot import Robot
 if TYPE_CHECKING:
     from dynagate.hw.designs import Design
 
-FORWARD = "forward_dynamics"
-"""The function whose inputs are a state and torques."""
 CONSTANT = ("q", "qd")
 """Inputs that a trajectory has once; it has the others in each step."""
 
@@ -164,11 +162,12 @@ def start_inputs(built: Design[Any], states: int, steps: int, seed: int) -> dict
         For each kind the inputs of the trajectories by name.
     """
     region, count, starts = built.region, max(states // len(KINDS), 1), {}
+    motion = None if built.formatted.as_graph is not None else _motion_of(built)
     for kind in KINDS:
-        if built.formatted.as_graph is not None:
+        if motion is None:
             sample = region.states(built.graph, count, seed, kind)
         else:
-            sample = region.sample(FORWARD, count, seed, kind=kind)
+            sample = motion.starts(region, count, seed, kind)
         starts[kind] = {
             name: x if name in CONSTANT else np.repeat(x[:, None], steps, axis=1) for name, x in sample.items()
         }
@@ -188,6 +187,11 @@ def joined(starts: Mapping[Kind, Mapping[str, Array]]) -> dict[str, Array]:
     return {name: np.concatenate([sample[name] for sample in samples]) for name in samples[0]}
 
 
+def _motion_of(built: Design[Any]) -> ChipMotion:
+    """Return the steps of a design that solve equations, in float64."""
+    return ChipMotion.of(built.robot, AlgorithmOptions.of_record(built.design.options), None)
+
+
 def exact_steps(built: Design[Any]) -> Exact:
     """Return the steps of a design in float64, by its graph or, if its steps solve equations, by its integrator.
 
@@ -199,7 +203,7 @@ def exact_steps(built: Design[Any]) -> Exact:
     """
     if (formatted := built.formatted.as_graph) is not None:
         return _steps_of(formatted.graph)
-    motion = ChipMotion.of(built.robot, AlgorithmOptions.of_record(built.design.options), None)
+    motion = _motion_of(built)
 
     def exact(arrays: Mapping[str, Array]) -> tuple[Array, Array]:
         states = motion.exact(arrays["q"], arrays["qd"], arrays["tau"])

@@ -52,6 +52,7 @@ from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import parameter_inputs, typical_sizes
 from dynagate.integrators.adjoint import RESIDUAL, StepEquations
+from dynagate.integrators.implicit.contact_pair_solution import block_inverses, pair_solution
 from dynagate.integrators.implicit.contact_pairs import contact_rows, links_of
 from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.implicit.root_finders import sweeps
@@ -62,11 +63,19 @@ from dynagate.robot.variable import GROUND_FRICTION
 CORRECTED = 0.2
 """Share of a depth that a step recovers."""
 
+FASTEST = 16.0
+"""m/s: in integers, a gap larger than a step at this speed counts as that large, so that no bits go to far points."""
+
+LEAST_STEEPNESS = 2.0**-6
+"""In integers, the part of 1 / mass that ρ has at least: impulses stay small where a point cannot move."""
+
 IMPULSE, LIFT = "impulse", "lift"
 """The fields of `Trajectories` that have the impulses r, and s."""
 
 
-def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, every: int = 1) -> Loop:
+def contact_loop(
+    robot: Robot, contact: RigidContact, options: StepOptions, *, every: int = 1, integers: bool = False
+) -> Loop:
     """Return the loop of a rollout with contact.
 
     It takes q (nq,), qd (nv,), r (3 pairs,), the impulses in the step before in N s, and tau (nv,) of each step, N m or
@@ -83,6 +92,8 @@ def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, e
         options: the step. Its forces act at the state before the step, and stops after it. Constraints hold in the
             velocities that contacts change too.
         every: the number of steps from one kept state to the next.
+        integers: whether values stay small enough for integers, see FASTEST and LEAST_STEEPNESS, and sweeps
+            solve pair by pair (`contact_pair_solution`). The law is the same.
 
     Raises:
         RobotError: M has no inverse.
@@ -95,8 +106,8 @@ def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, e
         f"contact{f'_every_{every}' if every > 1 else ''}",
         robot.name,
         (
-            _begin(robot, contact, links, options),
-            sweeps(_sweep(robot, contact), contact.tolerance, contact.sweeps),
+            _begin(robot, contact, links, options, integers),
+            sweeps(_sweep(robot, contact, integers), contact.tolerance, contact.sweeps),
             _end(robot, contact, options),
         ),
         {"q_next": "q", "qd_next": "qd", "swept": "r", "failed_next": "failed"},
@@ -123,8 +134,17 @@ class _Meeting(NamedTuple):
     recovery: Array
 
 
-def _meeting(step: StepRecording, contact: RigidContact, links: dict[str, int], *, margin: Scalar = 0.0) -> _Meeting:
-    """Record a state to what a step solves. A gap of up to `margin` in m counts as no gap."""
+def _meeting(
+    step: StepRecording,
+    contact: RigidContact,
+    links: dict[str, int],
+    *,
+    margin: Scalar = 0.0,
+    largest: float | None = None,
+) -> _Meeting:
+    """Record a state to what a step solves. A gap of up to `margin` in m counts as no gap, and one above `largest` as
+    that large.
+    """
     robot = step.options.in_step(step.robot)
     q, qd, dt = step.q, step.qd, step.dt
     tree = Tree(robot, values=step.dynamics_parameters)
@@ -147,7 +167,8 @@ def _meeting(step: StepRecording, contact: RigidContact, links: dict[str, int], 
             open_gap, n = gap - margin, 3 * c
             leaving = _leaving(restitution, contact.bounce_speed, -(jacobian[n] @ qd), velocity[n] * dt + gap)
             recovery[c] = select(open_gap, 0.0, gap) * (CORRECTED / dt)
-            closing = select(open_gap, gap, 0.0) * (1.0 / dt)
+            counted = gap if largest is None else select(gap - largest, largest, gap)
+            closing = select(open_gap, counted, 0.0) * (1.0 / dt)
             if not is_zero(leaving):
                 closing = select(leaving, 0.0, closing) - leaving  # its slope at 0 is that of -leaving
                 recovery[c] = recovery[c] + leaving
@@ -204,26 +225,36 @@ def _leaving(restitution: Scalar, least: float, speed: Scalar, height: Scalar) -
     return select(height, 0.0, select(speed - least, restitution * speed, 0.0))
 
 
-def _begin(robot: Robot, contact: RigidContact, links: dict[str, int], options: StepOptions) -> Graph:
+def _begin(robot: Robot, contact: RigidContact, links: dict[str, int], options: StepOptions, integers: bool) -> Graph:
     """Record q, qd, tau, inputs of forces and variable parameters to what the sweeps take."""
     step = StepRecording(robot, options, "begin_contact")
-    meeting = _meeting(step, contact, links)
-    inverse = _inverse_steepness(meeting.w)
-    return step.graph({**meeting._asdict(), "inverse": inverse, "s": zeros(contact.pairs), "count": zeros()})
+    largest = FASTEST * options.dt if integers and options.dt is not None else None
+    meeting = _meeting(step, contact, links, largest=largest)
+    least = LEAST_STEEPNESS / _mass(robot) if integers else 0.0
+    steepness = _steepness(meeting.w) + least
+    solved = {"steepness": steepness, "inverse": array([[1.0 / x for x in row] for row in steepness])}
+    if integers:
+        solved["stiff"] = block_inverses(meeting.w, least)
+    return step.graph({**meeting._asdict(), **solved, "s": zeros(contact.pairs), "count": zeros()})
 
 
-def _inverse_steepness(w: Array) -> Array:
-    """Return 1 / ρ (pairs, 2) in kg. ρ: the entry of W for the normal, the largest eigenvalue for the tangents."""
+def _mass(robot: Robot) -> float:
+    """Return the mass of a robot in kg."""
+    return sum(link.mass for link in robot.links)
+
+
+def _steepness(w: Array) -> Array:
+    """Return ρ (pairs, 2) in 1/kg: the entry of W for the normal, the largest eigenvalue for the tangents."""
     result = zeros(len(w) // 3, 2)
     for c in range(len(result)):
         n, t = 3 * c, 3 * c + 1
         mean, half = (w[t, t] + w[t + 1, t + 1]) * 0.5, (w[t, t] - w[t + 1, t + 1]) * 0.5
-        result[c, 0] = 1.0 / w[n, n]
-        result[c, 1] = 1.0 / (mean + sqrt(half * half + w[t, t + 1] * w[t, t + 1]))
+        result[c, 0] = w[n, n]
+        result[c, 1] = mean + sqrt(half * half + w[t, t + 1] * w[t, t + 1])
     return result
 
 
-def _sweep(robot: Robot, contact: RigidContact) -> Graph:
+def _sweep(robot: Robot, contact: RigidContact, integers: bool) -> Graph:
     """Record a sweep: the conditions of one pair after the other, with the impulses of the others as they are.
 
     The output moved is the largest change of an impulse times its ρ, m/s.
@@ -237,24 +268,38 @@ def _sweep(robot: Robot, contact: RigidContact) -> Graph:
     values = parameter_inputs(recording, alone, {"place": np.ones(())})
     friction = Overrides.of(alone, values).ground_friction if varied else contact.friction
     recovery, s = recording.input("recovery", (contact.pairs,)), recording.input("s", (contact.pairs,)).copy()
-    inverse, count = recording.input("inverse", (contact.pairs, 2)), recording.input("count", ())
+    inverse, rho = (recording.input(name, (contact.pairs, 2)) for name in ("inverse", "steepness"))
+    count = recording.input("count", ())
+    stiff = recording.input("stiff", (contact.pairs, 3, 3)) if integers else None
     moved: Scalar = 0.0
     for c in range(contact.pairs):
         n = 3 * c
         before = *r[n : n + 3], s[c]
-        u = w[n] @ r + b[n]
-        normal = r[n] - u * inverse[c, 0]
-        r[n] = select(normal, normal, 0.0)
-        x, y = (r[k] - (w[k] @ r + b[k]) * inverse[c, 1] for k in (n + 1, n + 2))
-        r[n + 1], r[n + 2] = _in_disc(x, y, r[n] * friction)
+        own = slice(n, n + 3)
+        if stiff is None:
+            r[own] = _projected(w, b, inverse[c], r, n, friction)
+        else:
+            u = w[own] @ r + b[own]
+            sizes = {"largest": FASTEST * _mass(robot), "tolerance": contact.tolerance}
+            r[own] = pair_solution(w[own, own], stiff[c], inverse[c], r[own], u, friction, **sizes)
         lift = s[c] - _lifting(w, b, recovery, r, s, c) * inverse[c, 0]
         s[c] = select(lift, lift, 0.0)
-        rho = 1.0 / inverse[c, 0], 1.0 / inverse[c, 1]
-        for old, new, steepness in zip(before, (*r[n : n + 3], s[c]), (rho[0], rho[1], rho[1], rho[0]), strict=True):
+        by = rho[c, 0], rho[c, 1], rho[c, 1], rho[c, 0]
+        for old, new, steepness in zip(before, (*r[n : n + 3], s[c]), by, strict=True):
             change = (new - old) * steepness
             change = select(change, change, -change)
             moved = select(change - moved, change, moved)
     return recording.graph({"swept": r, "lifted": s, "moved": moved, "counted": count[()] + 1.0})
+
+
+def _projected(w: Array, b: Array, inverse: Array, r: Array, n: int, friction: Scalar) -> Array:
+    """Return the impulses (3,) of a pair from entry n on, each projected on its own condition."""
+    r = r.copy()
+    normal = r[n] - (w[n] @ r + b[n]) * inverse[0]
+    r[n] = select(normal, normal, 0.0)
+    x, y = (r[k] - (w[k] @ r + b[k]) * inverse[1] for k in (n + 1, n + 2))
+    r[n + 1], r[n + 2] = _in_disc(x, y, r[n] * friction)
+    return r[n : n + 3]
 
 
 def _lifting(w: Array, b: Array, recovery: Array, r: Array, s: Array, pair: int) -> Scalar:
@@ -285,7 +330,7 @@ def contact_equations(robot: Robot, contact: RigidContact, options: StepOptions)
     more than that counts as none, and so does a slip that is no faster.
     """
     step = StepRecording(robot, options, "contact_step", far=options.dt is not None)
-    pairs, mass = contact.pairs, sum(link.mass for link in robot.links)
+    pairs, mass = contact.pairs, _mass(robot)
     r, s = step.recording.input(IMPULSE, (3 * pairs,)), step.recording.input(LIFT, (pairs,))
     links = links_of(robot, contact)
     meeting = _meeting(step, contact, links, margin=step.dt * contact.tolerance)
@@ -336,6 +381,6 @@ def _end(robot: Robot, contact: RigidContact, options: StepOptions) -> Graph:
     dt = options.dt if options.dt is not None else recording.input("dt", (), sizes["dt"])[()]
     q_next, qd_next = _moved(robot, options, dt, q, qd, free, answer, swept, lifted)
     moved, failed = (recording.input(name, ())[()] for name in ("moved", "failed"))
-    fails = select(moved - contact.tolerance, 1.0, select(moved + 1.0, 0.0, 1.0))  # 1 also if it is no number
-    outputs = {"q_next": q_next, "qd_next": qd_next, "failed_next": array(failed + fails).reshape(())}
+    converged = select(moved - contact.tolerance, 0.0, select(moved + 1.0, 1.0, 0.0))  # 0 also if it is no number
+    outputs = {"q_next": q_next, "qd_next": qd_next, "failed_next": array(failed + (1.0 - converged)).reshape(())}
     return recording.graph(outputs)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynagate.base.arguments import is_number
+from dynagate.base.arrays import Floats
 from dynagate.base.explained import explained
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.configuration import normalized
@@ -61,16 +62,23 @@ def links_of(robot: Robot, contact: RigidContact) -> dict[str, int]:
     return numbers
 
 
+def drawn_configurations(robot: Robot, lower: Floats, upper: Floats) -> Floats:
+    """Draw TRIED configurations within limits (nq,), or from -π to π for joints without limits."""
+    random, (low, high) = np.random.default_rng(0), (np.maximum(lower, -np.pi), np.minimum(upper, np.pi))
+    low, high = np.where(low < high, low, -np.pi), np.where(low < high, high, np.pi)
+    tried = np.stack([normalized(robot, random.uniform(low, high)) for _ in range(TRIED)])
+    return tried.astype(np.float64)
+
+
 def _check_apart(robot: Robot, contact: RigidContact, links: dict[str, int]) -> None:
     own = RigidContact((), between=contact.between)
     recording = Recording("gaps", robot.name)
     q = recording.input("q", (robot.nq,))
     tree = tree_of(robot)
     _, gaps = contact_rows(tree, own, links, poses(tree, list(tree.mimic.configuration(q)), "base"))
-    random, (low, high) = np.random.default_rng(0), (np.maximum(robot.lower, -np.pi), np.minimum(robot.upper, np.pi))
-    low, high = np.where(low < high, low, -np.pi), np.where(low < high, high, np.pi)
-    tried = np.stack([normalized(robot, random.uniform(low, high)) for _ in range(TRIED)])
-    gap_values = evaluate(recording.graph({"gaps": array(gaps)}), {"q": tried.astype(np.float64)})["gaps"]
+    gap_values = evaluate(
+        recording.graph({"gaps": array(gaps)}), {"q": drawn_configurations(robot, robot.lower, robot.upper)}
+    )["gaps"]
     for (a, b), most in zip(contact.between, gap_values.max(axis=0), strict=True):
         if most < 0.0:
             raise ContactError(

@@ -96,8 +96,10 @@ class PositionBasedIntegrator(Integrator):
                 code="DG-ROLLOUT-056",
             )
 
-    def in_words(self, word: int) -> PositionBasedIntegrator:
+    def in_words(self, word: int | None) -> PositionBasedIntegrator:
         """Return the integrator for integers of a word length in bits."""
+        if word is None:
+            return self
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), resolution=2.0 ** (5 - word))
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:

@@ -99,8 +99,10 @@ class VariationalIntegrator(Integrator):
         check_numbers(self, "integrator 'variational'", tolerance=ABOVE_ZERO)
         check_count("iterations", self.iterations, MAX_ITERATIONS)
 
-    def in_words(self, word: int) -> VariationalIntegrator:
+    def in_words(self, word: int | None) -> VariationalIntegrator:
         """Return the integrator for integers of a word length in bits."""
+        if word is None:
+            return self
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), clips=True)
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
