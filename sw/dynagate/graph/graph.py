@@ -47,6 +47,13 @@ class Node:
         return self.op == "const" and self.constant == 0.0
 
 
+def new_node(op: str, args: tuple[int, ...], constant: float | None, name: str) -> Node:
+    """Return a node. A frozen class stores its fields slowly, and a humanoid's gradient has 100,000 nodes."""
+    node = object.__new__(Node)
+    node.__dict__.update(op=op, args=args, constant=constant, name=name)
+    return node
+
+
 class HasOperands(Protocol):
     """An operation with operands: a `Node`, or a recorded operation."""
 
@@ -193,7 +200,7 @@ class Graph(Step):
             )
             for side in (self.inputs, self.outputs)
         )
-        renumbered = tuple(replace(node, args=tuple(place[a] for a in node.args)) for node in nodes)
+        renumbered = tuple(new_node(n.op, tuple([place[a] for a in n.args]), n.constant, n.name) for n in nodes)
         return replace(self, nodes=renumbered, inputs=inputs, outputs=outputs)
 
     @cached_property

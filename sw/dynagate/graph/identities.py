@@ -78,7 +78,9 @@ def elements(
         op, args, constant = node.op, node.args, node.constant
         if not live[i] or op == "input":
             continue
-        if constant is None:
+        if op == "mul":
+            values[i] = values[args[0]] * values[args[1]]
+        elif constant is None:
             values[i] = OPS[op].real(*[values[a] for a in args])
         elif op == "const":
             values[i] = field.constant(constant)
@@ -112,10 +114,10 @@ def _representatives(raw: Raw, live: Sequence[bool], values: Mapping[int, Elemen
         constant = None if node.op == "const" else field.rational(value)
         if constant is not None:
             same[i] = Exact(float(constant), value.points[0])
-        elif value.points in first:
-            same[i] = first[value.points], 1
-        elif (-value).points in first:
-            same[i] = first[(-value).points], -1
+        elif (points := value.points) in first:
+            same[i] = first[points], 1
+        elif (opposite := (-value).points) in first:
+            same[i] = first[opposite], -1
         else:
-            first[value.points] = i
+            first[points] = i
     return same

@@ -15,7 +15,7 @@ from dynagate.base.progress import Progress, quiet
 from dynagate.base.warned import warn
 from dynagate.graph.builder import numbering, unique
 from dynagate.graph.equivalence import difference
-from dynagate.graph.graph import Graph, GraphError, GraphWarning, Node, Port
+from dynagate.graph.graph import Graph, GraphError, GraphWarning, Port, new_node
 from dynagate.graph.identities import merge_identities
 from dynagate.graph.ops import OPS, SUMS
 from dynagate.graph.rebuild import (
@@ -169,14 +169,19 @@ def _inner_sums(raw: Raw, live: Sequence[bool], roots: Sequence[Any]) -> list[bo
 def _collect_terms(raw: Raw, inner: Sequence[bool], i: int, sign: int, terms: list[tuple[int, int]]) -> float:
     """Append (node, sign) of each term of the sum at node i to `terms`, and return the constant of the sum."""
     node = raw.nodes[i]
-    constant: float = exact(0.0)
-    signs = (sign, -sign if node.op == "sub" else sign)
-    for a, s in zip(node.args, signs, strict=False):
+    constant: float = _ZERO
+    s = sign
+    for a in node.args:
         if inner[a]:
-            constant += _collect_terms(raw, inner, a, s, terms)
+            part = _collect_terms(raw, inner, a, s, terms)
+            constant = part if constant is _ZERO else constant + part
         else:
             terms.append((a, s))
-    return constant + (sign * exact(node.constant or 0.0) if node.op == "add_const" else 0.0)
+        s = -sign if node.op == "sub" else sign
+    return constant + sign * exact(node.constant or 0.0) if node.op == "add_const" else constant
+
+
+_ZERO = exact(0.0)
 
 
 class _Balance:
@@ -192,11 +197,11 @@ class _Balance:
         if not hasattr(value, "id"):  # folded to a number
             return value
         trace, id, ready = self.trace, value.id, self._ready
-        for node in trace.nodes[len(ready) :]:
+        for op, args, _ in trace.nodes[len(ready) :]:
             last = 0
-            for a in node.args:  # several times faster than max()
+            for a in args:  # several times faster than max()
                 last = ready[a] if ready[a] > last else last
-            ready.append(OPS[node.op].cycles + last)
+            ready.append(OPS[op].cycles + last)
         if id not in self._noted:
             self._noted.add(id)
             trace.names[id], trace.named[id] = name, named
@@ -314,7 +319,7 @@ def _number(
         op, args, constant = raw.nodes[i]
         if op == "mul_const" and constant is not None and math.frexp(abs(constant))[0] == 0.5 and constant > 0.0:
             op, constant = "shift", float(math.frexp(constant)[1] - 1)
-        nodes.append(Node(op, tuple(order[a] for a in args), constant, unique(raw.names[i], taken)))
+        nodes.append(new_node(op, tuple([order[a] for a in args]), constant, unique(raw.names[i], taken)))
 
     ports = [[Port(p[0], p[1], tuple(order[i] for i in p[2])) for p in side] for side in (inputs, outputs)]
     return Graph(name, robot, tuple(nodes), tuple(ports[0]), tuple(ports[1]))

@@ -53,7 +53,10 @@ class Expr(Operators):
         return self.trace.add(-self, other)
 
     def __mul__(self, other: Any) -> Any:
-        return self.trace.mul(self, other)
+        if type(other) is not Expr:
+            return self.trace.mul(self, other)
+        a, b = self.id, other.id
+        return self.trace.node("mul", (a, b) if a < b else (b, a), None, self.sign * other.sign)
 
     __rmul__ = __mul__
 
@@ -97,7 +100,7 @@ class Trace:
         self.nodes: list[RawNode] = []
         self.names: list[str] = []
         self.named: list[bool] = []
-        self._known: dict[RawNode, int] = {}
+        self._known: dict[tuple[str, tuple[int, ...], float | None], int] = {}
 
     def node(self, op: str, args: tuple[int, ...], constant: float | None = None, sign: int = 1) -> Expr:
         """Record an operation, or return the equal one.
@@ -108,11 +111,11 @@ class Trace:
             constant: Constant of the operation, if it has one.
             sign: Sign of the returned expression.
         """
-        node = _new(RawNode, (op, args, constant))
-        id = self._known.get(node)
+        key = op, args, constant
+        id = self._known.get(key)
         if id is None:
-            id = self._known[node] = len(self.nodes)
-            self.nodes.append(node)
+            id = self._known[key] = len(self.nodes)
+            self.nodes.append(_new(RawNode, key))
             scope = current_scope()
             self.names.append(f"{scope}.{op}" if scope else op)
             self.named.append(False)
@@ -133,7 +136,7 @@ class Trace:
         """Record an input. Each input is a node of its own."""
         expr = self.node("input", (), None)
         # each input is a node of its own
-        self._known.pop(RawNode("input", (), None))
+        self._known.pop(("input", (), None))
         self.names[expr.id], self.named[expr.id] = name, True
         return expr
 
@@ -172,7 +175,7 @@ class Trace:
             a, b = b, a
         if not isinstance(b, Expr):
             return self._mul_const(a, exact(b))
-        return self.node("mul", (min(a.id, b.id), max(a.id, b.id)), sign=a.sign * b.sign)
+        return a * b
 
     def _mul_const(self, a: Expr, c: Exact) -> Any:
         sign, size = (a.sign, c) if c > 0.0 else (-a.sign, -c)

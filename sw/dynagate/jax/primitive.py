@@ -89,7 +89,7 @@ def _lower(platform: str, ctx: Any, *inputs: Any, operator: Operator) -> Any:
         for entry, i in enumerate(port.nodes)
         if operator.graph.nodes[i].is_zero
     ]
-    key = key_of(kernel, f"{kernel.source.stamp} {dtype}", kernel.addresses)
+    key = key_of(kernel, f"{kernel.stamp} {dtype}", kernel.addresses)
     rule = jax.ffi.ffi_lowering(ROWS)
     return rule(ctx, *inputs, key=np.int64(key), size=_size(operator), zeros=np.array(zeros, np.int64).ravel())
 

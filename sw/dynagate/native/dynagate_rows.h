@@ -17,6 +17,7 @@
  *   SINES              an ANGLE(port, entry, slot of the sine, of the cosine) for each angle
  *   KEEP_INPUTS, GIVE_OUTPUTS                        an ENTRY(port, entry, slot) for inputs that are watched or results
  *                                                    themselves, and for results that no segment computes */
+#include "dynagate_overlap.h"
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -215,27 +216,8 @@ static vec doubt(const vec *m) {
     return sum;
 }
 
-/* Where the numbers of `end` samples end in an array. */
-DG_INLINE const real *end_of(const real *array, int size, long stride, long end) {
-    return stride ? array + (size - 1) * stride + end : array + size * end;
-}
-
-/* How what is written lies to what is read: apart, samples over themselves, or over others. A kernel returns the latter. */
-enum { APART = 0, IN_PLACE = 1, TANGLED = 2 };
 static int overlap(const batch *b, long end) {
-    int closest = APART;
-    for (int i = 0; i < INPUTS; i++)
-        for (int o = 0; o < OUTPUTS; o++) {
-            const real *const in = b->inputs[i], *const out = b->outputs[o];
-            if (in >= end_of(out, output_size[o], b->out_stride, end) || out >= end_of(in, input_size[i], b->in_stride, end))
-                continue;
-            const long stride = b->in_stride;
-            if (stride != b->out_stride || (!stride && (in != out || input_size[i] != output_size[o]))) return TANGLED;
-            const long shift = stride ? labs(out - in) % stride : 0; /* of samples */
-            if (shift && (shift < end || stride - shift < end)) return TANGLED;
-            if (!shift) closest = IN_PLACE;
-        }
-    return closest;
+    return dg_overlap(b->inputs, input_size, INPUTS, b->in_stride, b->outputs, output_size, OUTPUTS, b->out_stride, end);
 }
 
 /* count vectors of rows, from one row on; returns what of them is in doubt. */

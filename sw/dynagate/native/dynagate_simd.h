@@ -12,7 +12,9 @@
 
 #if defined(__AVX512F__) /* Elsewhere a few builtins do: to read this header takes as long as to compile a small kernel. */
 #include <immintrin.h>
-#elif !defined(__SSE__) && !defined(__aarch64__)
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#elif !defined(__SSE__)
 #include <fenv.h> /* link with -lm */
 #endif
 #if defined(__AVX512F__)
@@ -131,6 +133,74 @@ DG_INLINE int dg_faults(void) {
     }
 #define DG_CALL(name, ...) DG_PASTE3(dg_##name##_, NUMBER)(__VA_ARGS__)
 #define DG_PASTE3(a, b) DG_PASTE(a, b)
+
+/* Products and sums with one rounding, if the processor has such an instruction, else with two: x * y + z, x * y - z and
+ * z - x * y. Kernels are compiled without contraction, so that their results do not depend on the compiler. */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define DG_FUSES 1
+#else
+#define DG_FUSES 0
+#endif
+#ifdef DYNAGATE_DOUBLE
+#define DG_REAL_FMA __builtin_fma
+#define DG_WIDE(name) _mm512_##name##_pd
+typedef double dg_fused512 __attribute__((vector_size(64), may_alias));
+#define DG_WIDTH256(name) __builtin_ia32_v##name##pd256
+#define DG_NEON(x, y, z) (vec)vfmaq_f64((float64x2_t)(z), (float64x2_t)(x), (float64x2_t)(y))
+#else
+#define DG_REAL_FMA __builtin_fmaf
+#define DG_WIDE(name) _mm512_##name##_ps
+typedef float dg_fused512 __attribute__((vector_size(64), may_alias));
+#define DG_WIDTH256(name) __builtin_ia32_v##name##ps256
+#define DG_NEON(x, y, z) (vec)vfmaq_f32((float32x4_t)(z), (float32x4_t)(x), (float32x4_t)(y))
+#endif
+#if !DG_FUSES
+DG_INLINE real dg_fma_real(real x, real y, real z) { return x * y + z; }
+DG_INLINE vec dg_fma_vec(vec x, vec y, vec z) { return x * y + z; }
+DG_INLINE vec dg_fms_vec(vec x, vec y, vec z) { return x * y - z; }
+DG_INLINE vec dg_fnma_vec(vec x, vec y, vec z) { return z - x * y; }
+#else
+DG_INLINE real dg_fma_real(real x, real y, real z) { return DG_REAL_FMA(x, y, z); }
+#if defined(__AVX512F__)
+DG_INLINE vec dg_fma_vec(vec x, vec y, vec z) {
+    return (vec)DG_WIDE(fmadd)((dg_fused512)x, (dg_fused512)y, (dg_fused512)z);
+}
+DG_INLINE vec dg_fms_vec(vec x, vec y, vec z) {
+    return (vec)DG_WIDE(fmsub)((dg_fused512)x, (dg_fused512)y, (dg_fused512)z);
+}
+DG_INLINE vec dg_fnma_vec(vec x, vec y, vec z) {
+    return (vec)DG_WIDE(fnmadd)((dg_fused512)x, (dg_fused512)y, (dg_fused512)z);
+}
+#elif defined(__FMA__) && !defined(__clang__)
+DG_INLINE vec dg_fma_vec(vec x, vec y, vec z) { return DG_WIDTH256(fmadd)(x, y, z); }
+DG_INLINE vec dg_fms_vec(vec x, vec y, vec z) { return DG_WIDTH256(fmsub)(x, y, z); }
+DG_INLINE vec dg_fnma_vec(vec x, vec y, vec z) { return DG_WIDTH256(fnmadd)(x, y, z); }
+#elif defined(__aarch64__)
+DG_INLINE vec dg_fma_vec(vec x, vec y, vec z) { return DG_NEON(x, y, z); }
+DG_INLINE vec dg_fms_vec(vec x, vec y, vec z) { return DG_NEON(x, y, -z); }
+DG_INLINE vec dg_fnma_vec(vec x, vec y, vec z) { return DG_NEON(-x, y, z); }
+#else
+DG_INLINE vec dg_fma_vec(vec x, vec y, vec z) {
+#if defined(__FMA__) /* Clang, whose new versions have the first, and old ones the second */
+#if __has_builtin(__builtin_elementwise_fma)
+    return __builtin_elementwise_fma(x, y, z);
+#else
+    return DG_WIDTH256(fmadd)(x, y, z);
+#endif
+#else
+    vec v = x;
+    for (int j = 0; j < DG_LANES; j++) v[j] = DG_REAL_FMA(x[j], y[j], z[j]);
+    return v;
+#endif
+}
+DG_INLINE vec dg_fms_vec(vec x, vec y, vec z) { return dg_fma_vec(x, y, -z); }
+DG_INLINE vec dg_fnma_vec(vec x, vec y, vec z) { return dg_fma_vec(-x, y, z); }
+#endif
+#endif
+DG_INLINE real dg_fms_real(real x, real y, real z) { return dg_fma_real(x, y, -z); }
+DG_INLINE real dg_fnma_real(real x, real y, real z) { return dg_fma_real(-x, y, z); }
+#define DG_VEC(x) ((vec){0} + (real)(x))
+#define DG_TERM(x, y, c) dg_fma_vec(x, y, DG_VEC(c))
 
 /* A vector of FORM(0), FORM(1), ... literally: a loop that fills one may stay in the code. */
 #if DG_LANES == 16
@@ -273,11 +343,6 @@ DG_INLINE void dg_store_part(real *to, vec v, int width, int p, int count) {
  * matter multiply exactly up to about 1e5 (float: 1e4) rad; from there on the result errs as if x did in its last place.
  * From 2^47 (float: 2^18) rad on the multiple is not near enough any more; x * DG_SCALE overflows there, and the result is
  * no number. */
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define DG_FUSES 1
-#else
-#define DG_FUSES 0
-#endif
 #ifdef DYNAGATE_DOUBLE
 #define DG_SCALE 0x1p977
 #define DG_MAGIC 0x1.8p52
@@ -299,12 +364,13 @@ DG_INLINE void dg_store_part(real *to, vec v, int width, int p, int count) {
 /* What is left of x, and the number of parts of a turn taken off, in the lowest bits. */
 DG_INLINE vec dg_reduce(vec x, int parts, ivec *taken) {
     static const real quarter[] = {DG_QUARTER};
-    const vec shifted = x * DG_SCALE * (real)(parts / 6.28318530717958647693 / DG_SCALE) + DG_MAGIC;
+    const vec shifted = DG_TERM(x * DG_SCALE, DG_VEC(parts / 6.28318530717958647693 / DG_SCALE), DG_MAGIC);
     const vec turns = shifted - DG_MAGIC;
     const real scale = (real)4 / parts;
     memcpy(taken, &shifted, sizeof shifted);
 #pragma GCC unroll 3
-    for (int k = 0; k < (int)(sizeof quarter / sizeof *quarter); k++) x -= turns * (quarter[k] * scale);
+    for (int k = 0; k < (int)(sizeof quarter / sizeof *quarter); k++)
+        x = dg_fnma_vec(turns, DG_VEC(quarter[k] * scale), x);
     return x;
 }
 
@@ -318,10 +384,10 @@ DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
     const vec a0 = {0, p, h, q, 1, q, h, p}, b0 = {1, q, h, p, 0, -p, -h, -q};
     const vec a = (vec)_mm512_permutex2var_pd((__m512d)a0, (__m512i)taken, (__m512d)-a0);
     const vec b = (vec)_mm512_permutex2var_pd((__m512d)b0, (__m512i)taken, (__m512d)-b0);
-    const vec s = r * ((((z * 2.7537989733057509996e-6 - 0.00019841265179523624076) * z + 0.0083333333329735389757) * z
-            - 0.16666666666666623276) * z + 1);
-    const vec c = ((((z * -2.7537184426564929509e-7 + 0.000024801580503269192646) * z - 0.001388888888795193994) * z
-            + 0.041666666666666214696) * z - 0.49999999999999999965) * z;
+    const vec s = r * DG_TERM(DG_TERM(DG_TERM(DG_TERM(z, DG_VEC(2.7537989733057509996e-6), -0.00019841265179523624076), z,
+            0.0083333333333329735389757), z, -0.16666666666666623276), z, 1);
+    const vec c = DG_TERM(DG_TERM(DG_TERM(DG_TERM(z, DG_VEC(-2.7537184426564929509e-7), 0.000024801580503269192646), z,
+            -0.001388888888795193994), z, 0.041666666666666214696), z, -0.49999999999999999965) * z;
 #else
     const real p1 = 0.195090322016f, p2 = 0.382683432365f, p3 = 0.55557023302f, p4 = 0.707106781187f, p5 = 0.831469612303f,
                p6 = 0.923879532511f, p7 = 0.980785280403f;
@@ -329,28 +395,29 @@ DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
     const vec b0 = {1, p7, p6, p5, p4, p3, p2, p1, 0, -p1, -p2, -p3, -p4, -p5, -p6, -p7};
     const vec a = (vec)_mm512_permutex2var_ps((__m512)a0, (__m512i)taken, (__m512)-a0);
     const vec b = (vec)_mm512_permutex2var_ps((__m512)b0, (__m512i)taken, (__m512)-b0);
-    const vec s = r * ((z * 0.00833131844f - 0.166666664f) * z + 1);
-    const vec c = (z * 0.0416532687923f - 0.499999983843f) * z;
+    const vec s = r * DG_TERM(DG_TERM(z, DG_VEC(0.00833131844f), -0.166666664f), z, 1);
+    const vec c = DG_TERM(z, DG_VEC(0.0416532687923f), -0.499999983843f) * z;
 #endif
     /* c: less 1, which loses nothing */
-    *sine = a * c + (a + b * s);
-    *cosine = b * c + (b - a * s);
+    *sine = dg_fma_vec(a, c, dg_fma_vec(b, s, a));
+    *cosine = dg_fma_vec(b, c, dg_fnma_vec(a, s, b));
 }
 #else
 DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
     ivec quarter;
     const vec r = dg_reduce(x, 4, &quarter), z = r * r;
 #ifdef DYNAGATE_DOUBLE
-    vec s = ((((z * 1.5918101230274120348e-10 - 2.5051131455427947391e-8) * z + 2.755731610068302914e-6) * z -
-            0.00019841269836754970014) * z + 0.0083333333333309461029) * z - 0.16666666666666664621;
-    vec c = ((((z * -1.1382614868556324576e-11 + 2.0876146024689746601e-9) * z - 2.7557317270560324065e-7) * z
-            + 0.000024801587298763433164) * z - 0.0013888888888887395746) * z + 0.041666666666666665387;
+    vec s = DG_TERM(DG_TERM(DG_TERM(DG_TERM(DG_TERM(z, DG_VEC(1.5918101230274120348e-10), -2.5051131455427947391e-8), z,
+            2.755731610068302914e-6), z, -0.00019841269836754970014), z, 0.0083333333333309461029), z, -0.16666666666666664621);
+    vec c = DG_TERM(DG_TERM(DG_TERM(DG_TERM(DG_TERM(z, DG_VEC(-1.1382614868556324576e-11), 2.0876146024689746601e-9), z,
+            -2.7557317270560324065e-7), z, 0.000024801587298763433164), z, -0.0013888888888887395746), z,
+            0.041666666666666665387);
 #else
-    vec s = (z * -0.000195878405213f + 0.00833274803752f) * z - 0.166666646611f;
-    vec c = (z * 0.0000245478916198f - 0.00138883028023f) * z + 0.0416666646583f;
+    vec s = DG_TERM(DG_TERM(z, DG_VEC(-0.000195878405213f), 0.00833274803752f), z, -0.166666646611f);
+    vec c = DG_TERM(DG_TERM(z, DG_VEC(0.0000245478916198f), -0.00138883028023f), z, 0.0416666646583f);
 #endif
-    s = r + r * (z * s);
-    c = (z * c - (real)0.5) * z + (real)1;
+    s = dg_fma_vec(r, z * s, r);
+    c = DG_TERM(DG_TERM(z, c, -0.5), z, 1);
     /* odd quarters exchange both, and every second one changes signs */
     const integer minus = (integer)((uint64_t)1 << (8 * sizeof(real) - 1));
     ivec odd = -(quarter & 1), turned = (quarter << (8 * (int)sizeof(real) - 2)) & minus, a, b;
@@ -410,15 +477,15 @@ DG_INLINE vec dg_exp_vec(vec x, vec y, vec z) {
         1 / (real)479001600, 1 / (real)6227020800};
     const vec limit = (vec){0} + DG_EXP_LIMIT, magic = (vec){0} + DG_MAGIC;
     x = dg_where(x > limit, limit, dg_where(x < -limit, -limit, x));
-    const vec shifted = x * (real)1.44269504088896340736 + magic, turns = shifted - magic;
-    const vec r = (x - turns * ln2[0]) - turns * ln2[1];
+    const vec shifted = dg_fma_vec(x, DG_VEC(1.44269504088896340736), magic), turns = shifted - magic;
+    const vec r = dg_fnma_vec(turns, DG_VEC(ln2[1]), dg_fnma_vec(turns, DG_VEC(ln2[0]), x));
     ivec n, zero;
     memcpy(&n, &shifted, sizeof n);
     memcpy(&zero, &magic, sizeof zero);
     n -= zero;
     vec series = (vec){0} + one_by[DG_TERMS];
 #pragma GCC unroll 16
-    for (int k = DG_TERMS - 1; k >= 0; k--) series = series * r + one_by[k];
+    for (int k = DG_TERMS - 1; k >= 0; k--) series = DG_TERM(series, r, one_by[k]);
     return (void)y, (void)z, series * dg_power_of_two(n >> 1) * dg_power_of_two(n - (n >> 1));
 }
 DG_INLINE real dg_exp_real(real x, real y, real z) { return dg_exp_vec((vec){0} + x, (vec){0} + y, (vec){0} + z)[0]; }

@@ -6,13 +6,14 @@ vectors before the next one starts. Values pass from one segment to the next in 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from dynagate.base.caching import Cache, Same
 from dynagate.graph import Graph
 from dynagate.graph.packing import Packing
 from dynagate.native.expressions import functions
+from dynagate.native.fused_sums import fused_call
 from dynagate.native.graph_text import PLACES, GraphText, shaped
 from dynagate.native.nan_sentinels import watched
 from dynagate.native.register_allocation import KernelProgram, is_source, program
@@ -82,6 +83,16 @@ class _Kernel(GraphText):
         self.program: KernelProgram = program(self.graph, REGISTERS, SEGMENT_OPERATIONS)
         self.watched = watched(self.graph)
 
+    def expression(self, i: int, names: Mapping[int, str] | None = None, fused: Mapping[int, int] | None = None) -> str:
+        if not fused or i not in fused:
+            return super().expression(i, names, fused)
+        call = fused_call(self.graph, i, fused[i])
+        operands = [
+            f"(NUMBER){{0}} + (real){x!r}" if isinstance(x, float) else names[x] if names else f"v{x}"
+            for x in call.operands
+        ]
+        return f"DG_CALL({call.name}, {', '.join(operands)})"
+
     def texts(self, packing: Packing) -> dict[str, str]:
         """Return the texts by file name."""
         return {
@@ -131,7 +142,7 @@ class _Kernel(GraphText):
         )
         yield f"#define SINES {' '.join(sines)}\n"
         for key, values in self._tables().items():
-            yield from constants(f"static const short {key}[]", values)
+            yield from constants(f"static const {'int' if key.endswith('_size') else 'short'} {key}[]", values)
         yield from self._bodies()
         yield '\n#include "dynagate_rows.h"\n\nDG_END\n'
 

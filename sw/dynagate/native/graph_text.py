@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from dynagate.graph import OPS, Graph, Port
+from dynagate.graph.graph import Node
 from dynagate.graph.ops import TRIG
 from dynagate.native.expressions import operation
 from dynagate.native.register_allocation import KernelProgram, is_source
@@ -136,10 +137,16 @@ class GraphText:
             else:
                 operands.append(names[a] if names else f"v{a}")
         if node.constant is not None:
-            operands.append(f"(real){2.0**node.constant if OPS[node.op].constant == 'exponent' else node.constant!r}")
+            operands.append(f"(real){constant_of(node)!r}")
         if node.op == "const":
             return self.constant.format(operands[0])
         return operation(node.op, operands)
+
+
+def constant_of(node: Node) -> float:
+    """Return the constant of a node as the operand of its operation: a power of two for a shift."""
+    constant = node.constant or 0.0
+    return 2.0**constant if OPS[node.op].constant == "exponent" else constant
 
 
 def entries(ports: Sequence[Port]) -> list[Entry]:

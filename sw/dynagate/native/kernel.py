@@ -17,7 +17,6 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.upper_limits import MAX_THREADS
 from dynagate.graph import Graph
 from dynagate.native.arrays import (
-    TYPES,
     address,
     check,
     good_stride,
@@ -28,10 +27,8 @@ from dynagate.native.arrays import (
     of_type,
     stride_of,
 )
-from dynagate.native.compile import STRAIGHT, CompileError, library
-from dynagate.native.emit import emit
+from dynagate.native.kernel_code import CodeOf, compiled_code
 from dynagate.native.pool import Pool
-from dynagate.native.source import CSource
 
 SHARED_ROWS = 512
 """Batches with fewer rows run on one thread."""
@@ -67,7 +64,7 @@ def check_threads(threads: int) -> None:
 
 
 class Kernel:
-    """The C of a graph, compiled for this machine. Use an instance from one thread at a time; it has its own threads.
+    """The code of a graph on this machine. Use an instance from one thread at a time; it has its own threads.
 
     Args:
         graph: The graph.
@@ -76,6 +73,8 @@ class Kernel:
             innermost in memory, which needs no transposition and touches no entry that is always zero. Planes may be
             further apart than the batch.
         threads: Number of threads that share a batch.
+        folder: Folder of the cache; None for the user's.
+        code: Function that returns the code: `compiled_code`, or `interpreted.interpreted_code`.
 
     Raises:
         ArgumentError: The dtype, the layout or the number of threads is not accepted.
@@ -90,24 +89,15 @@ class Kernel:
         threads: int = 1,
         layout: str = "rows",
         folder: Path | None = None,
+        code: CodeOf = compiled_code,
     ) -> None:
         self.dtype = np.dtype(dtype)
         check(self.dtype, layout)
         check_threads(threads)
         self.graph, self.layout = graph, layout
-        self.source: CSource = emit(graph)
-        path = library(self.source, double=self.dtype == np.float64, folder=folder, toolchain=STRAIGHT)
-        try:
-            loaded = ctypes.CDLL(str(path))
-            suffix = TYPES[self.dtype]
-            self._rows = getattr(loaded, f"{self.source.name}_{suffix}")
-            self._planes = getattr(loaded, f"{self.source.name}_planes_{suffix}")
-            self.one = getattr(loaded, f"{self.source.name}_one_{suffix}")
-        except (OSError, AttributeError) as error:
-            raise CompileError(
-                f"{path} is not the library of {self.source.name}: {error}", code="DG-COMPILE-011"
-            ) from None
-        self._inputs = ctypes.c_void_p * len(graph.inputs)
+        self._code = code(graph, self.dtype, folder)
+        self._rows, self._planes, self.one = self._code.rows, self._code.planes, self._code.one
+        self._inputs = ctypes.c_void_p * (len(self._code.leading) + len(graph.inputs))
         self._outputs = ctypes.c_void_p * len(graph.outputs)
         whole_batch = self._planes if layout == "planes" else self._rows
         self._whole_batch = ctypes.cast(whole_batch, ctypes.c_void_p).value or 0
@@ -121,6 +111,11 @@ class Kernel:
         callers in C. They are valid as long as the process lives; several threads may call them concurrently.
         """
         return self._whole_batch, ctypes.cast(self.one, ctypes.c_void_p).value or 0
+
+    @property
+    def stamp(self) -> str:
+        """Hash of the generated source; "" if the code is the interpreter's."""
+        return self._code.stamp
 
     def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Return zeros (batch, *shape) by name for the inputs, in the kernel's layout, aligned to cache lines."""
@@ -196,7 +191,11 @@ class Kernel:
             The `status`.
         """
         return int(
-            self._call(BoundArrays([], self._inputs(*read), 0), BoundArrays([], self._outputs(*written), 0), batch)()
+            self._call(
+                BoundArrays([], self._inputs(*self._code.leading, *read), 0),
+                BoundArrays([], self._outputs(*written), 0),
+                batch,
+            )()
         )
 
     def clear(self, outputs: Arrays) -> None:
@@ -221,7 +220,7 @@ class Kernel:
             arrays, stride = [laid_out(array, self.dtype, "rows") for array in asked], 0
         else:
             arrays, stride = in_planes(self.graph.inputs, [of_type(array, self.dtype) for array in asked])
-        return BoundArrays(arrays, self._inputs(*map(address, arrays)), stride)
+        return BoundArrays(arrays, self._inputs(*self._code.leading, *map(address, arrays)), stride)
 
     def written(self, outputs: Arrays) -> BoundArrays:
         """Return output arrays in the form that calls take, for repeated use.

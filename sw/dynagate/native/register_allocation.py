@@ -51,12 +51,8 @@ def program(graph: Graph, registers: int, segment_operations: int) -> KernelProg
         registers: Number of values in registers.
         segment_operations: Approximate number of operations in a segment; all segments are equally long.
     """
-    fused = _fused(graph)
-    without = set(fused.values())
-    operands = {i: _operands(graph, fused, i) for i in _computed(graph) if i not in without}
-    part = _parts(operands)
-    order = sorted(operands, key=lambda i: (part[i], i))
-    operands = {i: operands[i] for i in order}
+    fused, operands = operations_in_order(graph)
+    order = list(operands)
     count = max(1, round(len(order) / segment_operations))
     cuts = {len(order) * s // count for s in range(1, count)}
     memory = _Memory(graph, operands, registers)
@@ -67,6 +63,22 @@ def program(graph: Graph, registers: int, segment_operations: int) -> KernelProg
             segments.append([])
         segments[-1] += memory.computed(at, i)
     return KernelProgram(segments, fused, memory.fixed, memory.slots)
+
+
+def operations_in_order(graph: Graph) -> tuple[dict[int, int], dict[int, list[int]]]:
+    """Return the operations of a kernel: sums with the products that they fuse, and operations with their operands.
+
+    Args:
+        graph: The graph.
+
+    Returns:
+        Sum -> fused product; and operation -> nodes that it reads, in the order of computation.
+    """
+    fused = _fused(graph)
+    without = set(fused.values())
+    operands = {i: _operands(graph, fused, i) for i in _computed(graph) if i not in without}
+    part = _parts(operands)
+    return fused, {i: operands[i] for i in sorted(operands, key=lambda i: (part[i], i))}
 
 
 def is_source(graph: Graph, i: int) -> bool:

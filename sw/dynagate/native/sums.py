@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from dynagate.graph import Graph
-from dynagate.graph.graph import Node
+from dynagate.graph.graph import Node, new_node
 from dynagate.graph.ops import PRODUCTS, SUMS
 from dynagate.native.expressions import NATIVE
 
@@ -142,12 +143,30 @@ def _in_time(terms: Sequence[Term], products: set[int], deadline: int) -> list[P
     If none does, return the variant that is ready first.
     """
     terms = sorted(terms)
-    variants = [
-        _chains(terms, products, count, begin_with_any)
+    first, nodes = terms[0].cycle, sorted({term.node for term in terms})
+    place = {node: k for k, node in enumerate(nodes)}
+    pattern = tuple([(cycle - first, place[node], sign) for cycle, node, sign in terms])
+    variants = _variants(pattern, tuple([place[node] for node in nodes if node in products]))
+    late = deadline - first
+    _, parts = min(variants, key=lambda variant: (max(0, variant[1][-1].cycle - late), variant[0]))
+    moved = [tuple([_moved(term, first, nodes) for term in part.terms]) for part in parts]
+    return [Partial(part.cycle + first, (a, b)) for part, (a, b) in zip(parts, moved, strict=True)]
+
+
+def _moved(term: Term, first: int, nodes: Sequence[int]) -> Term:
+    """Return a term of a pattern as a term of a sum, whose nodes are in order and begin in cycle `first`."""
+    return Term(term.cycle + first, nodes[term.node] if term.node >= 0 else term.node, term.sign)
+
+
+@lru_cache(maxsize=20_000)
+def _variants(pattern: tuple[tuple[int, int, int], ...], products: tuple[int, ...]) -> list[tuple[int, list[Partial]]]:
+    """Return all ways to compute a sum in chains, as `_chains` does. Many sums of a robot have the same pattern."""
+    terms = [Term(*term) for term in pattern]
+    return [
+        _chains(terms, set(products), count, begin_with_any)
         for count in range(1, min(MOST_CHAINS, len(terms) // 2) + 1)
         for begin_with_any in (False, True)
     ]
-    return min(variants, key=lambda variant: (max(0, variant[1][-1].cycle - deadline), variant[0]))[1]
 
 
 def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_any: bool) -> tuple[int, list[Partial]]:
@@ -190,5 +209,5 @@ def _rebuilt(graph: Graph, placed: Sequence[PlacedNode]) -> Graph:
         if op in ("add", "sub"):
             operands = sorted(operands, key=lambda term: -term.sign)  # the negative term comes second
             op = "add" if operands[1].sign > 0 else "sub"
-        nodes[old] = replace(node, op=op, args=tuple(term.node for term in operands))
+        nodes[old] = new_node(op, tuple([term.node for term in operands]), node.constant, node.name)
     return replace(graph, nodes=tuple(nodes)).numbered(entry.old for entry in placed)
