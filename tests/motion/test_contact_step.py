@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as xml
 
 import dynagate
 import mujoco
@@ -15,7 +14,7 @@ import numpy as np
 import pinocchio
 import pytest
 from click.testing import CliRunner
-from dynagate import Region, Robot, Rollout, evaluate, neutral, robots, trace
+from dynagate import Region, Rollout, evaluate, neutral, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.bench.mujoco_peer import model_text
 from dynagate.cli import main
@@ -119,34 +118,6 @@ def test_a_standing_quadruped_has_the_forces_of_statics() -> None:
     assert np.abs(result.qd[0, -1]).max() < 1e-2
 
 
-def in_mujoco_on_the_ground(hyq: Robot, dt: float) -> Any:
-    """HyQ in MuJoCo, with a ball of 1 mm at each foot and a floor as far below the world's."""
-    root = xml.fromstring(model_text(robots.load("hyq"), dt))
-    option, world = root.find("option"), root.find("worldbody")
-    assert option is not None
-    assert world is not None
-    option.remove(option[0])
-    option.set("cone", "elliptic")
-    trunk = xml.Element("body", pos="0 0 0")
-    xml.SubElement(trunk, "freejoint")
-    own, flat = hyq.links[0], np.array(hyq.links[0].inertia)
-    about = " ".join(repr(float(flat[a, b])) for a, b in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))
-    com = " ".join(map(repr, own.com))
-    xml.SubElement(trunk, "inertial", pos=com, mass=repr(own.mass), fullinertia=about)
-    legs = list(world)
-    for leg in legs:
-        world.remove(leg)
-        trunk.append(leg)
-    world.append(trunk)
-    xml.SubElement(world, "geom", type="plane", size="5 5 1", pos="0 0 -0.001", friction="1 0 0", condim="3")
-    bodies = [body for leg in legs for body in leg.iter("body")]
-    for foot in feet():
-        body = bodies[[link.name for link in hyq.links[1:]].index(foot.link)]
-        place = " ".join(map(repr, foot.position))
-        xml.SubElement(body, "geom", type="sphere", size="0.001", pos=place, friction="1 0 0", condim="3")
-    return mujoco.MjModel.from_xml_string(xml.tostring(root, encoding="unicode"))
-
-
 FALL, REST = 800, 50
 """Steps of 1 ms from 2 cm above the ground, and the last of them."""
 
@@ -184,7 +155,7 @@ def test_a_falling_quadruped_comes_to_rest_as_in_mujoco() -> None:
     hyq = robots.load("hyq", floating_base=True)
     q, weight = standing(), GRAVITY * sum(link.mass for link in hyq.links)
     at, forces = fallen()
-    model = in_mujoco_on_the_ground(hyq, 1e-3)
+    model = mujoco.MjModel.from_xml_string(model_text(hyq, 1e-3, contacts=RigidContact(feet(), friction=1.0)))
     data = mujoco.MjData(model)
     data.qpos[:] = np.concatenate([q[:3], q[[6, 3, 4, 5]], q[7:]])
     for _ in range(FALL):

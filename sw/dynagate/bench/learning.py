@@ -1,11 +1,13 @@
 """Overhead of the JAX and PyTorch operators over plain calls, as ratios measured in one run.
 
-`python -m dynagate.bench.learning iiwa14` prints them for the installed frameworks.
+`python -m dynagate.bench.learning iiwa14` prints them for the installed frameworks, the overhead of a rollout's call
+over its kernel, and the ratios of quadrupeds on the ground (`dynagate.bench.legged`).
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 
 import dynagate
 from dynagate import Robot, robots
+from dynagate.bench import legged
 from dynagate.bench.measure import paired
 
 BATCH, STEPS, TRAJECTORIES, REPEATS = 1024, 50, 256, 60
@@ -94,6 +97,23 @@ def in_torch(robot: Robot) -> Calls:
     }
 
 
+def overhead(robot: Robot) -> str:
+    """Return a line with the time of a rollout called from Python over the time of its kernel, in float32."""
+    run = dynagate.Rollout(robot, steps=STEPS, dt=0.01, dtype="float32")
+    start = {name: value.astype(np.float32) for name, value in states(robot).items() if name != "tau"}
+    tau = np.random.default_rng(2).normal(size=(BATCH, STEPS, robot.nv)).astype(np.float32)
+    assert run.kernel is not None
+    outputs = run.kernel.new_outputs(BATCH, STEPS)
+    kernel = run.kernel.bound({**start, "tau": tau}, outputs, BATCH, STEPS)
+    calls: Calls = {"kernel": kernel, "call": lambda: run(start["q"], start["qd"], tau)}
+    times = {name: min(each) for name, each in paired(calls, REPEATS, clock=time.process_time_ns).items()}
+    ns = {name: each / (BATCH * STEPS) for name, each in times.items()}
+    return (
+        f"{robot.name}, {BATCH} trajectories of {STEPS} steps, float32: kernel {ns['kernel']:.1f} ns a step, "
+        f"call {ns['call']:.1f} ns, ratio {ns['call'] / ns['kernel']:.2f}"
+    )
+
+
 def text(robot: Robot) -> str:
     """Return a table of times, and of ratios to the plain call with the same work."""
     calls = plain(robot)
@@ -109,4 +129,7 @@ def text(robot: Robot) -> str:
 
 
 if __name__ == "__main__":
-    print(text(robots.load(sys.argv[1] if len(sys.argv) > 1 else "iiwa14")))
+    chosen = robots.load(sys.argv[1] if len(sys.argv) > 1 else "iiwa14")
+    for part in (overhead, text):
+        print(part(chosen), flush=True)
+    print(legged.text())

@@ -6,6 +6,7 @@ there, and harms no other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -72,7 +73,7 @@ def without_lost(
     Raises:
         EntryError: The inputs of a single trajectory are not finite, or only torques of one are not.
     """
-    if all(np.isfinite(array).all() for array in arrays.values()):
+    if all(math.isfinite(np.vdot(array, array)) or np.isfinite(array).all() for array in arrays.values()):
         return arrays, None
     finite = {name: np.isfinite(array.reshape(len(array), -1)).all(axis=1) for name, array in arrays.items()}
     lost = ~np.logical_and.reduce([finite[name] for name in STATE])

@@ -19,7 +19,7 @@ BEYOND = 1e-9
 """rad or m: how far a joint may pass its limit unnoticed."""
 
 SELDOM = 16
-"""Small calls from one look at their limits to the next."""
+"""Calls from one look at their limits to the next: small calls from the first, others after as many looks."""
 
 
 def keeps_positions(forces: Iterable[Force | str]) -> bool:
@@ -85,7 +85,7 @@ class LimitWatch:
         self.of_starts = bool(_moving(robot, self.lower, self.upper))
         self.of_positions = not (kept or keeps_positions(forces)) and self.of_starts
         self.of_efforts = bool(np.isfinite(self.most).any())
-        self._calls = 0
+        self._calls = self._looks = 0
 
     def might_warn(self, q: Array, tau: Array) -> bool:
         """Return whether a motion of a small call may need a warning.
@@ -104,21 +104,24 @@ class LimitWatch:
         return beyond or (self.of_efforts and bool((np.abs(tau) > self.most).any()))
 
     def look(self, q: Array, tau: Array) -> None:
-        """Issue the warnings of a motion, with q (..., states, nq) and tau (..., steps, nv)."""
+        """Issue the warnings of a motion, with q (..., states, nq) and tau (..., steps, nv).
+
+        After `SELDOM` looks, only every `SELDOM`th motion is looked at, since a look can take a third of a call's time.
+        """
+        self._looks += 1
+        if self._looks > SELDOM and self._looks % SELDOM:
+            return
         self.look_at_positions(q)
-        if self.of_efforts:
-            with np.errstate(invalid="ignore"):
-                beyond = np.asarray(np.abs(tau) > self.most)
-            if not np.count_nonzero(beyond):
-                return
-            passed = np.logical_or.reduce(beyond.reshape(-1, self.robot.nv))
+        if self.of_efforts and _any_outside(tau, -self.most, self.most):
+            passed = _outside(tau, -self.most, self.most).reshape(-1, self.robot.nv).any(axis=0)
             names = [joint.name for joint, _, at in self.robot.moving() if passed[at].any()]
             text = "is given more than its limit of effort, which no rollout cuts; clip tau to robot.effort"
             self.of_efforts = not _warn(self.robot, names, text)
 
     def look_at_positions(self, q: Array) -> None:
         """Issue the warning about positions, with q (..., states, nq)."""
-        if self.of_positions and np.count_nonzero(beyond := _outside(q, self._low, self._high)):
+        if self.of_positions and _any_outside(q, self._low, self._high):
+            beyond = _outside(q, self._low, self._high)
             self.of_positions = not _warn_passed(self.robot, beyond, stops=self._stops)
 
     def _within(self, q: list[float]) -> bool:
@@ -147,6 +150,16 @@ def _outside(q: Array, low: Array, high: Array) -> Array:
     """Return which entries of q (..., nq) are beyond their limits. Numbers that are not finite do not count."""
     with np.errstate(invalid="ignore"):
         return np.asarray((q < low) | (q > high))
+
+
+def _any_outside(values: Array, low: Array, high: Array) -> bool:
+    """Return whether an entry of values (..., n) is beyond its limits (n,), without an array of that size."""
+    if not values.size:
+        return False
+    rows = values.reshape(len(values), -1)
+    return any(
+        bool(_outside(end.reduce(rows, axis=0).reshape(-1, len(low)), low, high).any()) for end in (np.fmin, np.fmax)
+    )
 
 
 def ranges(robot: Robot) -> tuple[Array, Array]:
