@@ -1,18 +1,19 @@
-"""Operators of `dynagate.jax` inside `jax.shard_map` on four CPU devices, compared with the same call outside of it.
+"""Operators of `dynagate.jax` on four CPU devices, in `jax.shard_map` and on split arrays, compared with one device.
 
 `python -m tests.sharded` reads a case as JSON from its input and prints its result as JSON: for each way to call the
-operator the largest difference from the call without `shard_map`, as a fraction of the largest entry, or the text of
-an error. A process of its own, because JAX fixes the number of its devices at its first use.
+operator the largest difference from the call on one device, as a fraction of the largest entry, or the text of an
+error. A process of its own, because JAX fixes the number of its devices at its first use.
 
-A case: {"robot": name or recipe of the fuzzer, "operator": "function" or "rollout", "name": function, "options": {...},
-"ways": [...]}. Where needed "contact": the link of a contact point, "seed", and "replicated": the number of the input
-that all devices share.
+A case: {"robot": name or recipe of the fuzzer, "operator": "function", "rollout" or "inverse_kinematics", "name":
+function or frame of the target, "options": {...}, "ways": [...]}. Where needed "contact": the link of a contact point,
+"seed", and "replicated": the number of the input that all devices share.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -20,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tests.fuzz.robots import robot_of
@@ -29,6 +31,10 @@ ROWS = 8
 LOOPS = ("value", "replicated out", "scan", "fori_loop", "while_loop", "vmap inside", "vmap outside")
 GRADIENTS = ("gradient", "gradient inside")
 FORWARD = ("jvp inside", "second order")
+SPLIT = ("split", "explicit", "two axes", "split rows", "pmap")
+SPLIT_GRADIENTS = ("split gradient", "explicit gradient")
+COLLECTIVES = "collectives"
+"""Way whose result is the number of values that devices exchange for a call and its gradient by an input of all."""
 CPU_SECONDS = 900
 """Processor time in seconds after which a case counts as one that hangs."""
 
@@ -50,7 +56,8 @@ def _operator(case: dict[str, Any]) -> tuple[Callable[..., Any], list[Any]]:
     import jax.numpy as jnp
     import numpy as np
     from dynagate import robots
-    from dynagate.jax import function, rollout
+    from dynagate.control.targets import FramePosition
+    from dynagate.jax import function, inverse_kinematics, rollout
 
     if isinstance(case["robot"], str):
         robot = robots.load(case["robot"])
@@ -62,6 +69,12 @@ def _operator(case: dict[str, Any]) -> tuple[Callable[..., Any], list[Any]]:
     if case["operator"] == "function":
         operator = function(robot, case["name"], **case.get("options", {}))
         ports = operator.operator.graph.inputs
+    elif case["operator"] == "inverse_kinematics":
+        operator = inverse_kinematics(robot, [FramePosition(case["name"])], **case.get("options", {}))
+        ports = [
+            SimpleNamespace(name="q0", shape=(robot.nq,)),
+            SimpleNamespace(name=f"{case['name']}_position", shape=(3,)),
+        ]
     else:
         operator = rollout(robot, 3, 0.01, **case.get("options", {}))
         ports = operator.operator.arguments.inputs
@@ -72,7 +85,7 @@ def _operator(case: dict[str, Any]) -> tuple[Callable[..., Any], list[Any]]:
             array[...] = array > 0.0
 
     def call(*arrays: Any) -> Any:
-        results = operator(*arrays)
+        results = operator(arrays[0], **{port.name: x for port, x in zip(ports[1:], arrays[1:], strict=True)})
         leading = arrays[0].ndim - len(ports[0].shape)
         return jnp.concatenate([x.reshape(*x.shape[:leading], -1) for x in results], axis=-1)
 
@@ -84,6 +97,7 @@ def results_of(case: dict[str, Any]) -> dict[str, float | str]:
     import jax
     import jax.numpy as jnp
     import numpy as np
+    from jax.sharding import AxisType, NamedSharding
     from jax.sharding import PartitionSpec as P
 
     call, inputs = _operator(case)
@@ -127,12 +141,36 @@ def results_of(case: dict[str, Any]) -> dict[str, float | str]:
     def rate(*arrays: Any) -> Any:
         return jax.jvp(whole, arrays, tuple(0.1 * jnp.cos(x) for x in arrays))[1]
 
+    def placed(kind: Any, spec: Any = None, arrays: Any = inputs) -> list[Any]:
+        """The inputs on a mesh of four devices, or of two times two for another split than the usual one."""
+        sizes, names = ((4,), ("b",)) if spec is None else ((2, 2), ("a", "b"))
+        devices = jax.make_mesh(sizes, names, (kind,) * len(sizes))
+        own = [P() if k == shared else spec(x) if spec else P("b") for k, x in enumerate(arrays)]
+        return [jax.device_put(x, NamedSharding(devices, to)) for x, to in zip(arrays, own, strict=True)]
+
+    def by_rows(array: Any) -> Any:
+        return P("b", *(None for _ in array.shape[2:]), "a")
+
+    def by_pairs(*arrays: Any) -> Any:
+        return call(
+            *(jnp.broadcast_to(x, (2, ROWS // 2, *x.shape)) if k == shared else x for k, x in enumerate(arrays))
+        )
+
+    def collectives(function: Callable[..., Any]) -> float:
+        text = jax.jit(function).lower(*placed(AxisType.Auto)).compile().as_text()
+        assert "dynagate_" in text
+        return float(len(re.findall("(all-gather|all-to-all|all-reduce|collective-permute)(-start)?\\(", text)))
+
     def curved(function: Callable[..., Any]) -> Any:
         slope = lambda x: jax.grad(function, shared)(*inputs[:shared], x, *inputs[shared + 1 :])  # noqa: E731
         return jax.jvp(slope, (inputs[shared],), (np.ones_like(inputs[shared]),))[1]
 
     every = tuple(k for k in range(len(inputs)))
     slopes = lambda *x: jax.grad(cost, every)(*x)  # noqa: E731
+    apart = [x if k == shared else x.reshape(2, ROWS // 2, *x.shape[1:]) for k, x in enumerate(inputs)]
+    folded = [x if k == shared else x.reshape(4, ROWS // 4, *x.shape[1:]) for k, x in enumerate(inputs)]
+    mapped_axes = tuple(None if k == shared else 0 for k in every)
+    unshared = lambda *x: jax.grad(lambda y: cost(*x[:carried], y, *x[carried + 1 :]))(x[carried])  # noqa: E731
     doubled = [np.stack([x, 0.5 * x]) for x in inputs]
     pairs: dict[str, Callable[[], tuple[Any, Any]]] = {
         "value": lambda: (sharded(whole)(*inputs), whole(*inputs)),
@@ -146,6 +184,14 @@ def results_of(case: dict[str, Any]) -> dict[str, float | str]:
         "gradient inside": lambda: (sharded(slopes, specs)(*inputs), slopes(*inputs)),
         "jvp inside": lambda: (sharded(rate)(*inputs), rate(*inputs)),
         "second order": lambda: (curved(summed), curved(cost)),
+        "split": lambda: (jax.jit(whole)(*placed(AxisType.Auto)), whole(*inputs)),
+        "explicit": lambda: (jax.jit(whole)(*placed(AxisType.Explicit)), whole(*inputs)),
+        "two axes": lambda: (jax.jit(by_pairs)(*placed(AxisType.Auto, lambda _: P("a", "b"), apart)), by_pairs(*apart)),
+        "split rows": lambda: (jax.jit(whole)(*placed(AxisType.Auto, by_rows)), whole(*inputs)),
+        "pmap": lambda: (jax.pmap(whole, in_axes=mapped_axes)(*folded).reshape(ROWS, -1), whole(*inputs)),
+        "split gradient": lambda: (jax.jit(slopes)(*placed(AxisType.Auto)), slopes(*inputs)),
+        "explicit gradient": lambda: (jax.jit(slopes)(*placed(AxisType.Explicit)), slopes(*inputs)),
+        COLLECTIVES: lambda: (collectives(whole) + collectives(unshared), np.zeros(())),
     }
     results: dict[str, float | str] = {}
     for way in case["ways"]:

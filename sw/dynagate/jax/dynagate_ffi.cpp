@@ -17,10 +17,11 @@ namespace ffi = xla::ffi;
 typedef int (*rows_kernel)(const void *const *, void *const *, long, long);
 typedef int (*one_kernel)(const void *const *, void *const *);
 typedef int (*loop_kernel)(const void *const *, const long *, void *const *, const long *, long, long, long);
+typedef int (*host_function)(const void *const *, void *const *, long, char *, long);
 typedef const char *(*gpu_launch)(void *, void *const *, void *const *, long, int, void *);
 
 struct functions {
-    void *call, *other; /* rows and one; the loop; launch and the context on its card */
+    void *call, *other; /* rows and one; the loop; a Python function; launch and the context on its card */
 };
 
 static std::shared_mutex lock;
@@ -116,6 +117,18 @@ static ffi::Error loop(int64_t key, int64_t size, int64_t iterations, ffi::Span<
     return ffi::Error::Success();
 }
 
+/* A Python function, through ctypes, which takes the interpreter's lock. */
+static ffi::Error host(int64_t key, int64_t size, ffi::RemainingArgs arguments, ffi::RemainingRets results) {
+    functions kernel;
+    if (!known(key, &kernel)) return missing(key);
+    call c(arguments, results, size);
+    if (!c.batch) return ffi::Error::Success();
+    char text[2048] = "";
+    if (((host_function)kernel.call)(c.in.data(), c.out.data(), c.batch, text, sizeof text))
+        return ffi::Error(ffi::ErrorCode::kInternal, text);
+    return ffi::Error::Success();
+}
+
 /* On XLA's stream; it comes back at once. */
 static ffi::Error gpu(void *stream, int64_t key, int64_t size, ffi::RemainingArgs arguments,
                       ffi::RemainingRets results) {
@@ -140,6 +153,12 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(dynagate_loop, loop,
                                   .Attr<int64_t>("size")
                                   .Attr<int64_t>("iterations")
                                   .Attr<ffi::Span<const int64_t>>("first")
+                                  .RemainingArgs()
+                                  .RemainingRets());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(dynagate_host, host,
+                              ffi::Ffi::Bind()
+                                  .Attr<int64_t>("key")
+                                  .Attr<int64_t>("size")
                                   .RemainingArgs()
                                   .RemainingRets());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(dynagate_gpu, gpu,

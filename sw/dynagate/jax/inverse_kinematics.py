@@ -15,6 +15,8 @@ from dynagate.base.explained import explained
 from dynagate.control.targets import Target
 from dynagate.dynamics.configuration import direction_matrix
 from dynagate.host.inverse_kinematics import InverseKinematics
+from dynagate.jax.calls import host_call
+from dynagate.jax.devices import aligned
 from dynagate.robot import Robot
 
 
@@ -57,36 +59,35 @@ class InverseKinematicsFunction:
         leading = jnp.broadcast_shapes(
             *(x.shape[: max(x.ndim - len(shape), 0)] for x, shape in zip(arrays, shapes, strict=True))
         )
-        return self._solve(*(jnp.broadcast_to(x, (*leading, *shape)) for x, shape in zip(arrays, shapes, strict=True)))
+        whole = [jnp.broadcast_to(x, (*leading, *shape)) for x, shape in zip(arrays, shapes, strict=True)]
+        return self._solve(*aligned(whole, len(leading)))
 
     def _forward(self, q0: jax.Array, *targets: jax.Array) -> Reached:
-        """Solve by a callback to the compiled solver."""
-        leading, dtype = q0.shape[:-1], q0.dtype
-        results = jax.ShapeDtypeStruct(q0.shape, dtype), jax.ShapeDtypeStruct(leading, dtype)
+        """Solve by a call of the compiled solver on the host."""
+        return Reached(*host_call(self._solved, [q0.shape[-1:], ()], [q0, *targets], q0.ndim - 1))
 
-        def call(start: Any, *values: Any) -> tuple[np.ndarray, np.ndarray]:
-            solution = self.solver(np.asarray(start), **self._named(values))
-            return solution.q.astype(dtype), solution.error.astype(dtype)
-
-        return Reached(*jax.pure_callback(call, results, q0, *targets, vmap_method="broadcast_all"))
+    def _solved(self, start: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return configurations (batch, nq) and errors (batch,)."""
+        solution = self.solver(start, **self._named(values))
+        return solution.q, solution.error
 
     def _tangent(self, primals: Sequence[jax.Array], tangents: Sequence[jax.Array]) -> tuple[Reached, Reached]:
         """Return the solution and its derivative along tangents of the targets."""
-        solution, (_, *targets), nq = self._solve(*primals), primals, self.solver.robot.nq
-        leading, dtype = solution.error.shape, solution.q.dtype
+        solution, (_, *targets) = self._solve(*primals), primals
+        leading = solution.error.shape
         sizes = [math.prod(target.shape) for target in self.solver.options.targets]
-        results = jax.ShapeDtypeStruct((*leading, nq, sum(sizes)), dtype)
-
-        def call(q: Any, *values: Any) -> np.ndarray:
-            slopes = self.solver.sensitivity(np.asarray(q), **self._named(values)).values()
-            by_value = np.concatenate([x.reshape(*x.shape[: q.ndim], -1) for x in slopes], axis=-1)
-            return (self._directions(np.asarray(q)) @ by_value).astype(dtype)
-
-        slopes = jax.pure_callback(call, results, solution.q, *targets, vmap_method="broadcast_all")
+        row = solution.q.shape[-1], sum(sizes)
+        (slopes,) = host_call(self._slopes, [row], [solution.q, *targets], len(leading))
         change = jnp.concatenate(
             [x.reshape(*leading, size) for x, size in zip(tangents[1:], sizes, strict=True)], axis=-1
         )
         return solution, Reached(jnp.einsum("...ij,...j->...i", slopes, change), jnp.zeros_like(solution.error))
+
+    def _slopes(self, q: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray]:
+        """Return the derivatives (batch, nq, entries) of configurations (batch, nq) by all entries of the targets."""
+        slopes = self.solver.sensitivity(q, **self._named(values)).values()
+        by_value = np.concatenate([x.reshape(*x.shape[: q.ndim], -1) for x in slopes], axis=-1)
+        return (self._directions(q) @ by_value,)
 
     def _named(self, values: Sequence[Any]) -> dict[str, np.ndarray]:
         return {name: np.asarray(value) for name, value in zip(self.solver.inputs, values, strict=True)}

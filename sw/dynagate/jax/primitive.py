@@ -7,8 +7,8 @@ therefore work to any order.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,11 +19,10 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from dynagate.base.errors import ArgumentError
+from dynagate.jax.calls import call, host_call, mapped
+from dynagate.jax.devices import aligned, result_type
 from dynagate.jax.handlers import GPU, ROWS, key_of
-from dynagate.jax.varying import axes_of as mesh_axes_of
-from dynagate.jax.varying import result_type, varying
 from dynagate.operators.compute import CPU, CUDA, CompiledCompute
-from dynagate.operators.inputs import axes_of
 from dynagate.operators.operator import Operator
 
 operator_p = Primitive("dynagate")
@@ -31,8 +30,17 @@ operator_p.multiple_results = True
 
 
 def bind(operator: Operator, *inputs: Any) -> list[Any]:
-    """Return the outputs of an operator. Inside `shard_map` they vary over each mesh axis that an input varies over."""
-    return operator_p.bind(*varying(inputs, mesh_axes_of(inputs)), operator=operator)
+    """Return the outputs of an operator. Inside `shard_map` they vary over each mesh axis that an input varies over.
+
+    Raises:
+        ArgumentError: The devices of two inputs do not fit, as `devices.aligned` says.
+    """
+    return operator_p.bind(*aligned(inputs, _leading(operator, inputs)), operator=operator)
+
+
+def _leading(operator: Operator, inputs: Sequence[Any]) -> int:
+    """Return the number of leading axes of the inputs."""
+    return inputs[0].ndim - len(operator.graph.inputs[0].shape)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -47,25 +55,24 @@ def _impl(*inputs: Any, operator: Operator) -> list[Any]:
 
 @operator_p.def_abstract_eval
 def _abstract(*inputs: Any, operator: Operator) -> list[Any]:
-    leading = axes_of(operator.graph.inputs, inputs)
-    return [result_type(inputs[0], (*leading, *port.shape)) for port in operator.graph.outputs]
+    leading = _leading(operator, inputs)
+    return [result_type(inputs[0], leading, port.shape) for port in operator.graph.outputs]
 
 
 def _on_host(*inputs: Any, operator: Operator) -> list[Any]:
-    """Compute an operator that is not compiled code, by a callback."""
-    leading, dtype = inputs[0].shape[: inputs[0].ndim - len(operator.graph.inputs[0].shape)], inputs[0].dtype
-    ports = operator.graph.outputs
+    """Compute an operator that is not compiled code, on the host."""
+    rows = [port.shape for port in operator.graph.outputs]
+    return host_call(HostCompute(operator), rows, inputs, _leading(operator, inputs))
 
-    def call(*arrays: Any) -> list[Any]:
-        flat = [
-            np.asarray(array).reshape(math.prod(leading), *port.shape)
-            for array, port in zip(arrays, operator.graph.inputs, strict=True)
-        ]
-        results = zip(operator.compute(flat), ports, strict=True)
-        return [np.asarray(result, dtype).reshape(*leading, *port.shape) for result, port in results]
 
-    shapes = [jax.ShapeDtypeStruct((*leading, *port.shape), dtype) for port in ports]
-    return list(jax.pure_callback(call, shapes, *inputs))
+@dataclass(frozen=True)
+class HostCompute:
+    """An operator as a function of numpy arrays (batch, *shape). Functions of the same operator are equal."""
+
+    operator: Operator
+
+    def __call__(self, *arrays: Any) -> Sequence[Any]:
+        return self.operator.compute(list(arrays))
 
 
 def _lower(platform: str, ctx: Any, *inputs: Any, operator: Operator) -> Any:
@@ -90,12 +97,10 @@ def _lower(platform: str, ctx: Any, *inputs: Any, operator: Operator) -> Any:
         if operator.graph.nodes[i].is_zero
     ]
     key = key_of(kernel, f"{kernel.stamp} {dtype}", kernel.addresses)
-    rule = jax.ffi.ffi_lowering(ROWS)
-    return rule(ctx, *inputs, key=np.int64(key), size=_size(operator), zeros=np.array(zeros, np.int64).ravel())
-
-
-def _size(operator: Operator) -> np.int64:
-    return np.int64(math.prod(operator.graph.inputs[0].shape))
+    rows = [port.shape for port in operator.graph.outputs]
+    leading, flat = _leading(operator, ctx.avals_in), tuple(number for pair in zeros for number in pair)
+    rule = mlir.lower_fun(lambda *x: call(ROWS, rows, x, leading, key=key, zeros=flat), multiple_results=True)
+    return rule(ctx, *inputs)
 
 
 def _on_gpu(*inputs: Any, operator: Operator) -> list[Any]:
@@ -104,12 +109,11 @@ def _on_gpu(*inputs: Any, operator: Operator) -> list[Any]:
     assert isinstance(compute, CompiledCompute)
     dtype = np.dtype(inputs[0].dtype)
     kernel = compute.gpu_kernel(dtype)
-    leading = axes_of(operator.graph.inputs, inputs)
-    shapes = [jax.ShapeDtypeStruct((*leading, *port.shape), dtype) for port in operator.graph.outputs]
+    rows = [port.shape for port in operator.graph.outputs]
     key = key_of(kernel, f"{kernel.text.source.stamp} {dtype} cuda", kernel.addresses)
-    results = jax.ffi.ffi_call(GPU, shapes)(*inputs, key=np.int64(key), size=_size(operator))
+    results = call(GPU, rows, inputs, _leading(operator, inputs), key=key)
     if kernel.writes_all:
-        return list(results)
+        return results
     nodes = operator.graph.nodes
     written = [np.reshape([not nodes[i].is_zero for i in p.nodes], p.shape) for p in operator.graph.outputs]
     return [jnp.where(where, result, 0) for where, result in zip(written, results, strict=True)]
@@ -153,13 +157,8 @@ ad.primitive_transposes[operator_p] = _transpose
 
 
 def _batched(inputs: Sequence[Any], dims: Sequence[Any], *, operator: Operator) -> tuple[list[Any], list[int]]:
-    """Compute under vmap: move the mapped axis to the front and broadcast inputs without it."""
-    size = next(x.shape[d] for x, d in zip(inputs, dims, strict=True) if d is not None)
-    moved = [
-        jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
-        for x, d in zip(inputs, dims, strict=True)
-    ]
-    results = bind(operator, *moved)
+    """Compute under vmap."""
+    results = bind(operator, *mapped(inputs, dims))
     return results, [0] * len(results)
 
 

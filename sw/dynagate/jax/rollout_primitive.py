@@ -5,22 +5,22 @@ It is a primitive because the platform is known only when JAX lowers it. `jax.ro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.loop import Loop
 from dynagate.integrators.step import CARRY
+from dynagate.jax.calls import call, host_call, mapped
+from dynagate.jax.devices import aligned, result_type
 from dynagate.jax.handlers import GPU, LOOP, key_of
-from dynagate.jax.varying import axes_of, result_type, varying
 from dynagate.native.loop import LoopKernel
 from dynagate.operators.compute import CUDA
 from dynagate.operators.on_card import Framework, backward, forward
@@ -32,12 +32,12 @@ rollout_p.multiple_results = True
 
 def trajectories(operator: RolloutOperator, *inputs: Any) -> list[Any]:
     """Return the results of `RolloutOperator.forward` for the same inputs, as JAX arrays."""
-    return rollout_p.bind(*varying(inputs, axes_of(inputs)), operator=operator, back=False)
+    return rollout_p.bind(*aligned(inputs, _leading(False, inputs)), operator=operator, back=False)
 
 
 def gradients(operator: RolloutOperator, *inputs: Any) -> list[Any]:
     """Return the results of `RolloutOperator.backward` for the same inputs, as JAX arrays."""
-    return rollout_p.bind(*varying(inputs, axes_of(inputs)), operator=operator, back=True)
+    return rollout_p.bind(*aligned(inputs, _leading(True, inputs)), operator=operator, back=True)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -52,30 +52,31 @@ def _impl(*inputs: Any, operator: RolloutOperator, back: bool) -> list[Any]:
 
 @rollout_p.def_abstract_eval
 def _abstract(*inputs: Any, operator: RolloutOperator, back: bool) -> list[Any]:
-    return [result_type(inputs[0], shape) for shape in _shapes(operator, back, inputs)]
+    return [result_type(inputs[0], _leading(back, inputs), row) for row in _rows(operator, back, inputs)]
 
 
-def _shapes(operator: RolloutOperator, back: bool, inputs: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Return the shapes of the results of a rollout, or of its gradient if `back`."""
+def _leading(back: bool, inputs: Sequence[Any]) -> int:
+    """Return the number of leading axes: in front of the start (nq,), or of the states (steps + 1, nq) if `back`."""
+    return inputs[0].ndim - (2 if back else 1)
+
+
+def _rows(operator: RolloutOperator, back: bool, inputs: Sequence[Any]) -> list[tuple[int, ...]]:
+    """Return the shapes of the results of a rollout, or of its gradient if `back`, without leading axes."""
     if not back:
-        return [(*inputs[0].shape[:-1], *shape) for shape in operator.shapes.values()]
-    _, qd, tau, *held = inputs
-    state, switches = (*qd.shape[:-2], qd.shape[-1]), len(operator.held)
+        return list(operator.shapes.values())
+    leading = _leading(back, inputs)
+    _, qd, tau, *held = (x.shape[leading:] for x in inputs)
+    state, switches = qd[1:], len(operator.held)
     others = dict(zip((*operator.stepped, *operator.parameters), held[switches:], strict=False))
-    shapes = [(*x.shape[:-1], qd.shape[-1]) if name == "q_ref" else x.shape for name, x in others.items()]
-    return [state, state, tau.shape, *shapes]
+    rows = [(*row[:-1], qd[-1]) if name == "q_ref" else row for name, row in others.items()]
+    return [state, state, tau, *rows]
 
 
 def _batched(
     inputs: Sequence[Any], dims: Sequence[Any], *, operator: RolloutOperator, back: bool
 ) -> tuple[list[Any], list[int]]:
-    """Compute under vmap: move the mapped axis to the front and broadcast inputs without it."""
-    size = next(x.shape[d] for x, d in zip(inputs, dims, strict=True) if d is not None)
-    moved = [
-        jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
-        for x, d in zip(inputs, dims, strict=True)
-    ]
-    results = (gradients if back else trajectories)(operator, *moved)
+    """Compute under vmap."""
+    results = (gradients if back else trajectories)(operator, *mapped(inputs, dims))
     return results, [0] * len(results)
 
 
@@ -107,16 +108,13 @@ def _on_card(operator: RolloutOperator, back: bool, *inputs: Any) -> list[Any]:
 
     def run(loop: Loop, iterations: int | None, arrays: list[Any]) -> Sequence[Any]:
         kernel = operator.gpu_loop(loop, iterations)
-        ports, batch = kernel.text.inputs, arrays[0].shape[0]
         key = key_of(kernel, f"{kernel.text.source.stamp} {dtype} {kernel.text.iterations} cuda", kernel.addresses)
-        shapes = [jax.ShapeDtypeStruct((batch, *port.shape), dtype) for port in kernel.text.outputs]
-        return jax.ffi.ffi_call(GPU, shapes)(*arrays, key=np.int64(key), size=np.int64(math.prod(ports[0].shape)))
+        return call(GPU, [port.shape for port in kernel.text.outputs], arrays, 1, dtype=dtype, key=key)
 
     framework = Framework(
         lambda shape, value: jnp.full(shape, value, dtype), partial(jnp.concatenate, axis=1), jnp.where, run
     )
-    results = (backward if back else forward)(operator, inputs, framework)
-    return varying(results, axes_of(inputs))  # a foreign call's results have no axes
+    return aligned((backward if back else forward)(operator, inputs, framework), _leading(back, inputs), like=inputs)
 
 
 def _runs_in_c(operator: RolloutOperator, kernel: LoopKernel) -> bool:
@@ -128,7 +126,7 @@ def _forward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:
     """Compute trajectories on the host: by C that XLA calls, or by a callback for rollouts with Python or threads."""
     kernel = operator.rollout.kernel
     if kernel is None or not _runs_in_c(operator, kernel):
-        return _called_back(operator.forward, _shapes(operator, False, inputs), *inputs)
+        return _called_back(operator, False, inputs)
     names = *operator.held, *operator.stepped, *operator.parameters
     named = dict(zip(("q", "qd", operator.rollout.torques, *names), inputs, strict=True))
     states = _loop(operator.rollout.loop, kernel, operator.steps, named, CARRY)
@@ -139,7 +137,7 @@ def _backward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:
     """Compute gradients by a callback."""
     loop, kernel = operator.sweep.reverse
     if kernel is None or not _runs_in_c(operator, kernel):
-        return _called_back(operator.backward, _shapes(operator, True, inputs), *inputs)
+        return _called_back(operator, True, inputs)
     q, qd, tau, *held, cost_q, cost_qd = inputs
     named = {"q": q, "qd": qd, operator.rollout.torques: tau, "cost_q": cost_q, "cost_qd": cost_qd}
     named |= {"lam_q": cost_q[..., -1, :], "lam_qd": cost_qd[..., -1, :]}
@@ -167,29 +165,31 @@ def _loop(
     arrays = [inputs[name] for name in ports]
     begin = loop.inputs[0]
     axes = len(begin.shape) + (begin.name in loop.per_iteration)
-    leading, own = arrays[0].shape[: arrays[0].ndim - axes], arrays[0].shape[arrays[0].ndim - axes :]
     rows = {name: [steps // loop.every + (name in first)] for name in loop.kept}
-    shapes = [
-        jax.ShapeDtypeStruct((*leading, *rows.get(port.name, []), *port.shape), kernel.dtype) for port in loop.outputs
-    ]
-    results = jax.ffi.ffi_call(LOOP, shapes)(
-        *arrays,
-        key=np.int64(key_of(kernel, f"{kernel.stamp} {kernel.dtype}", (kernel.address, 0))),
-        size=np.int64(math.prod(own)),
-        iterations=np.int64(steps),
-        first=np.array([ports[first[p.name]] if p.name in first else -1 for p in loop.outputs], np.int64),
+    results = call(
+        LOOP,
+        [(*rows.get(port.name, []), *port.shape) for port in loop.outputs],
+        arrays,
+        arrays[0].ndim - axes,
+        dtype=kernel.dtype,
+        key=key_of(kernel, f"{kernel.stamp} {kernel.dtype}", (kernel.address, 0)),
+        iterations=steps,
+        first=tuple(ports[first[p.name]] if p.name in first else -1 for p in loop.outputs),
     )
-    results = varying(results, axes_of(arrays))  # a foreign call's results have no axes
     return dict(zip((port.name for port in loop.outputs), results, strict=True))
 
 
-def _called_back(function: Callable[..., Any], shapes: list[tuple[int, ...]], *inputs: jax.Array) -> list[jax.Array]:
-    """Compute a function of numpy arrays by a callback on the host."""
-    dtype = inputs[0].dtype
-    results = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
+@dataclass(frozen=True)
+class HostRollout:
+    """A rollout, or its gradient if `back`, as a function of numpy arrays. Functions of the same operator are equal."""
 
-    def call(*arrays: Any) -> list[Any]:
-        return [np.asarray(x, dtype) for x in function(*map(np.asarray, arrays))]
+    operator: RolloutOperator
+    back: bool
 
-    computed = jax.pure_callback(call, results, *inputs)
-    return varying(list(computed), axes_of(inputs))  # a callback's results have no axes
+    def __call__(self, *arrays: Any) -> Sequence[Any]:
+        return (self.operator.backward if self.back else self.operator.forward)(*arrays)
+
+
+def _called_back(operator: RolloutOperator, back: bool, inputs: Sequence[Any]) -> list[Any]:
+    """Compute a rollout or its gradient by a function on the host."""
+    return host_call(HostRollout(operator, back), _rows(operator, back, inputs), inputs, _leading(back, inputs))

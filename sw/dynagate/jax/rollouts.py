@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from dynagate.base.explained import explained
 from dynagate.base.pickling import SharedFunction
+from dynagate.jax.devices import aligned
 from dynagate.jax.functions import precision, prepared
 from dynagate.jax.primitive import bind
 from dynagate.jax.rollout_primitive import gradients, trajectories
-from dynagate.jax.varying import axes_of, varying
 from dynagate.operators.inputs import by_name
 from dynagate.operators.rollouts import RolloutOperator
 from dynagate.robot import Robot
@@ -51,7 +51,7 @@ class JaxRollout(SharedFunction):
         arguments = self.operator.arguments
         inputs = prepared(arguments, by_name(arguments, positional, named))
         self.operator.check_dtype(str(inputs[0].dtype))
-        return self.operator.named(self._run(*varying(inputs, axes_of(inputs))), jnp)
+        return self.operator.named(self._run(*aligned(inputs, inputs[0].ndim - 1)), jnp)
 
     def _forward(self, *inputs: jax.Array) -> list[jax.Array]:
         return trajectories(self.operator, *inputs)
