@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from jax.sharding import PartitionSpec as P  # noqa: E402
 
 from tests import sharded  # noqa: E402
 
+ROOT = Path(__file__).parents[2]
 ARM = "two_joint_arm"
 COUNT_ROWS = """
 import jax, numpy as np
@@ -86,3 +89,14 @@ def test_errors_on_the_host_reach_the_caller() -> None:
     call = function(ARM, "forward_dynamics", backend="fixed")
     with pytest.raises(jax.errors.JaxRuntimeError, match="EntryError: input 'q' is 90"):
         jax.block_until_ready(call(*[np.full((1, 2), 90.0)] * 3))
+
+
+def test_two_processes_share_a_gradient() -> None:
+    """Each has the gradient of one process, by psum in shard_map and by jit of arrays that both hold parts of."""
+    command = [sys.executable, str(ROOT / "examples" / "jax_processes.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    lines = re.findall(r"process (\d), ([a-z_ ]+): .* difference (\S+)", done.stdout)
+    ways = "shard_map and psum", "jit of split arrays"
+    assert sorted(line[:2] for line in lines) == sorted((process, way) for process in "01" for way in ways)
+    assert all(float(difference) <= 1e-14 for *_, difference in lines)
