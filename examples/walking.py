@@ -19,6 +19,9 @@ from dynagate.envs import LeggedEnv
 SECONDS = 6.0
 """Length of the motion that a trained policy is judged by, s. The first second, in which it starts, does not count."""
 
+STANCE = "*_haa=-0.1,?f_hfe=0.7,?f_kfe=-1.4,?h_hfe=-0.7,?h_kfe=1.4"
+"""Stance of HyQ."""
+
 FRICTION = (0.5, 1.0)
 """Range of the friction coefficient of the ground, drawn for each episode."""
 
@@ -31,7 +34,7 @@ def options(text: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", default="hyq", help="Path of a URDF file, or the name of a robot that ships.")
     parser.add_argument("--feet", default="lf_foot,rf_foot,lh_foot,rh_foot", help="Links or frames, with commas.")
-    parser.add_argument("--stance", default="", help="Joints that match a pattern, rad: '*thigh*=0.8,*calf*=-1.6'.")
+    parser.add_argument("--stance", default=STANCE, help="Joints that match a pattern, rad, with commas: %(default)s.")
     parser.add_argument("--stiffness", type=float, default=200.0, help="Gain of positions, N m/rad.")
     parser.add_argument("--damping", type=float, default=5.0, help="Gain of velocities, N m s/rad.")
     parser.add_argument("--swing", type=float, default=0.4, help="Largest distance of a target from the stance, rad.")
@@ -47,6 +50,9 @@ def stance(robot: Any, text: str) -> dict[str, float]:
     """Return positions of joints by name, from patterns of names."""
     pairs = [part.split("=") for part in text.split(",") if part]
     joints = [joint.name for joint, _, _ in robot.moving() if joint.nv == 1]
+    for pattern, _ in pairs:
+        if not any(fnmatch(name, pattern) for name in joints):
+            raise SystemExit(f"--stance has '{pattern}', which no joint matches; expected some of {', '.join(joints)}")
     return {name: float(value) for pattern, value in pairs for name in joints if fnmatch(name, pattern)}
 
 

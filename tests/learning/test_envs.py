@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+import webbrowser
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics.configuration import neutral
 from dynagate.envs.batch import EnvBatch
 from dynagate.envs.task import Task
-from dynagate.forces import Plane, Point
+from dynagate.forces import HeightField, Plane, Point
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 
@@ -23,7 +25,12 @@ from tests.jointed_bodies import LEG
 
 gymnasium = pytest.importorskip("gymnasium")
 
-from dynagate.envs import LeggedEnv, ReachEnv, SingleEnv  # noqa: E402
+from dynagate.envs import (  # noqa: E402
+    LeggedEnv,
+    ReachEnv,
+    SingleEnv,
+    vector,
+)
 from dynagate.envs.legged import legged_task  # noqa: E402
 from dynagate.envs.reach import reach_task  # noqa: E402
 from dynagate.envs.vector import RobotVectorEnv  # noqa: E402
@@ -33,6 +40,8 @@ LIMITED = Robot(
     "leg",
     (LEG.links[0], *(replace(link, joint=replace(link.joint, effort=30.0)) for link in LEG.links[1:])),
 )
+LIGHT = replace(LIMITED.links[2], mass=0.0, com=(0.0, 0.0, 0.0), inertia=((0.0, 0.0, 0.0),) * 3)
+MASSLESS = Robot("massless", (*LIMITED.links[:2], LIGHT))
 FEET = [Point("shank", (0.0, 0.0, -0.2)), Point("trunk", (0.1, 0.1, -0.25)), Point("trunk", (0.1, -0.1, -0.25))]
 DT, DECIMATION = 2e-3, 3
 RANDOM: dict[str, Any] = {
@@ -202,6 +211,27 @@ def test_gymnasiums_checker() -> None:
     picture = SingleEnv(legged).render()
     assert picture.shape == (480, 640, 3)
     assert picture.dtype == np.uint8
+
+
+def test_episodes_in_the_browser_and_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page has the present episode of the first robot, and a file has its last complete one."""
+    monkeypatch.setattr(webbrowser, "open", lambda url: True)
+    monkeypatch.setattr(vector, "SHOWN_EVERY", 0.0)
+    options: dict[str, Any] = {"stance": {"hip": 0.3, "knee": -0.6}, "stiffness": 20.0, "damping": 0.3, "dt": DT}
+    env = LeggedEnv(LIMITED, FEET, 2, seconds=6 * DT, decimation=2, render_mode="browser", **options)
+    env.reset(seed=0)
+    shown = []
+    for _ in range(4):
+        env.step(np.zeros((2, 2)))
+        assert env.render() is None
+        assert env._view is not None
+        shown.append(len(env._view.q))
+        np.testing.assert_allclose(env._view.q[-1], env.batch.q[0], atol=1e-7)
+    assert shown == [2, 3, 1, 2]
+    env.draw(tmp_path / "episode.html")
+    assert '"frames": 3' in (tmp_path / "episode.html").read_text()
+    env.close()
+    assert env._view is None
 
 
 @pytest.fixture
@@ -382,6 +412,41 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "dt": (lambda: task(dt=0.0), ArgumentError, "dt"),
     "count": (lambda: LeggedEnv(LIMITED, FEET, 0, stiffness=20.0, damping=0.3, dt=DT), ArgumentError, "num_envs=0"),
     "frame": (lambda: reach_task("two_joint_arm", "hand"), ValueError, "hand"),
+    "massless foot": (
+        lambda: legged_task(MASSLESS, FEET, stance={"knee": -0.6}, stiffness=20.0, damping=0.3, dt=DT),
+        ArgumentError,
+        "joint 'knee' of robot 'massless' moves no mass; expected a mass",
+    ),
+    "massless foot, torques": (
+        lambda: legged_task(MASSLESS, FEET, stance={"knee": -0.6}, actions="torques"),
+        ArgumentError,
+        "joint 'knee' of robot 'massless' moves no mass",
+    ),
+    "negative gain": (lambda: task(stiffness=-10.0), ArgumentError, "stiffness=-10.0; expected a finite number, 0 or"),
+    "negative swing": (lambda: task(swing=-1.0), ArgumentError, "swing=-1.0; expected a finite number, 0 or more"),
+    "stance of nan": (lambda: task(stance={"hip": np.nan}), ArgumentError, "stance of joint 'hip' nan; expected a fin"),
+    "stance beyond": (
+        lambda: task(stance={"hip": 9.0}),
+        ArgumentError,
+        "stance has joint 'hip' at 9, beyond its limits; expected -1.5 to 1.5",
+    ),
+    "option": (lambda: task(stifness=3.0), ArgumentTypeError, "did you mean 'stiffness'"),
+    "hole": (
+        lambda: task(terrain=HeightField(((0.0, np.nan), (0.0, 0.0)), (1.0, 1.0))),
+        ValueError,
+        r"has a hole: heights\[0, 1\] is nan",
+    ),
+    "one row": (lambda: task(terrain=HeightField(((0.0, 0.0),), (1.0, 1.0))), ValueError, "expected two rows"),
+    "render": (
+        lambda: LeggedEnv(LIMITED, FEET, stiffness=20.0, damping=0.3, dt=DT, render_mode="human"),
+        ArgumentError,
+        "expected 'rgb_array', 'browser' or None",
+    ),
+    "draw": (
+        lambda: LeggedEnv(LIMITED, FEET, stiffness=20.0, damping=0.3, dt=DT).draw("a.html"),
+        ArgumentError,
+        r"draw\(\) has no motion",
+    ),
 }
 
 

@@ -17,6 +17,29 @@ HALVINGS = 40
 """Number of bisection steps in the search for the largest stable time step."""
 
 
+MASSLESS = 1e-12
+"""Fraction of the largest eigenvalue of the mass matrix below which a motion moves no mass."""
+
+
+def check_masses(robot: Robot, q: Array) -> None:
+    """Raise ArgumentError if a motion of the joints moves no mass, so that forces accelerate it without bound.
+
+    Args:
+        robot: The robot.
+        q: Configuration (nq,), rad or m.
+    """
+    sizes, directions = np.linalg.eigh(mass_matrix(tree_of(robot), q.tolist()).astype(np.float64))
+    if sizes[0] > MASSLESS * sizes[-1]:
+        return
+    place = int(np.argmax(np.abs(directions[:, 0])))
+    name = next(joint.name for joint, _, iv in robot.moving() if iv.start <= place < iv.stop)
+    raise ArgumentError(
+        f"joint '{name}' of robot '{robot.name}' moves no mass; expected a mass and an inertia of the links that it "
+        "moves, such as the foot, or armature of the joint",
+        code="DG-ENV-025",
+    )
+
+
 def check_gains(robot: Robot, q: Array, stiffness: Array, damping: Array, dt: float) -> None:
     """Raise ArgumentError if the step is unstable near a configuration, without contact and gravity.
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import numbers, shown
+from dynagate.base.arguments import FINITE, number, numbers, shown
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
@@ -191,7 +191,13 @@ def _stance(
         if joint.nv == 1:
             low, high = robot.lower[iq.start], robot.upper[iq.start]
             middle = 0.5 * (low + high) if np.isfinite([low, high]).all() else 0.0
-            q[iq.start] = chosen.pop(joint.name, middle)
+            q[iq.start] = number(f"stance of joint '{joint.name}' ", chosen.pop(joint.name, middle), FINITE)
+            if not low <= q[iq.start] <= high:
+                raise ArgumentError(
+                    f"stance has joint '{joint.name}' at {q[iq.start]:g}, beyond its limits; expected {low:g} to "
+                    f"{high:g}",
+                    code="DG-ENV-026",
+                )
     if chosen:
         raise ArgumentError(
             f"stance has joint '{next(iter(chosen))}', which robot '{robot.name}' has not; expected some of "

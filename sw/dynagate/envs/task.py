@@ -14,16 +14,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dynagate.base.arguments import ABOVE_ZERO, check_count, check_time_step, number, one_or_several, shown
+from dynagate.base.arguments import (
+    ABOVE_ZERO,
+    AT_LEAST_ZERO,
+    check_count,
+    check_time_step,
+    number,
+    one_or_several,
+    shown,
+)
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.dynamics.recursions.poses import places as poses
 from dynagate.dynamics.spatial import array, zeros
 from dynagate.dynamics.tree import tree_of
 from dynagate.envs.delays import PAST_ACTIONS, TICK, arriving, clipped, past_actions
 from dynagate.envs.draws import DELAY, PER_EPISODE, PUSH, PUSH_PHASE, PUSHES, Randomization
-from dynagate.envs.gains import check_gains
+from dynagate.envs.gains import check_gains, check_masses
 from dynagate.envs.moment import Moment, flat
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
@@ -52,6 +61,7 @@ OWN = (
 """Values of tasks; additional inputs cannot have these names."""
 
 
+@explained
 @dataclass(frozen=True)
 class Task:
     """A robot that learns.
@@ -74,7 +84,7 @@ class Task:
         start_noise: Range of joint positions and velocities around the stance at the begin, rad, m, rad/s or m/s.
 
     Raises:
-        ArgumentError: An option does not fit the robot, or the gains are unstable.
+        ArgumentError: An option does not fit the robot, a joint moves no mass, or the gains are unstable.
         ArgumentTypeError: A term is no function.
     """
 
@@ -118,6 +128,8 @@ class Task:
                 )
         for what, terms in (("observations", self.observations), ("rewards", self.rewards), ("ends", self.ends)):
             _check_terms(what, terms)
+        check_masses(self.robot, self.stance)
+        self._each("swing")
         self._check_actuation()
 
     def _check_actuation(self) -> None:
@@ -184,7 +196,7 @@ class Task:
         return Randomization.of(self.robot, self.randomize)
 
     def _each(self, name: str) -> Array:
-        value = one_or_several(f"{name}=", getattr(self, name), (len(self.joints),))
+        value = one_or_several(f"{name}=", getattr(self, name), (len(self.joints),), AT_LEAST_ZERO)
         return np.broadcast_to(value, len(self.joints)).astype(np.float64)
 
     @cached_property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -17,8 +19,16 @@ from dynagate.base.errors import ArgumentError
 from dynagate.envs.batch import EnvBatch
 from dynagate.envs.task import Task
 
+if TYPE_CHECKING:
+    from dynagate.views.scene.browser import View
+
 LARGEST = 1 << 22
 """Largest number of environments."""
+
+RENDER_MODES = "rgb_array", "browser"
+
+SHOWN_EVERY = 0.5
+"""Least time between two motions that the page in the browser receives, s."""
 
 BOUND = 1e6
 """Largest magnitude of an observation's entry, because Gymnasium needs finite spaces; larger entries are clipped."""
@@ -47,7 +57,7 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
     forces were found in every step.
     """
 
-    metadata = {"render_modes": ["rgb_array"], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  Gymnasium's
+    metadata = {"render_modes": list(RENDER_MODES), "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
 
     def __init__(
         self,
@@ -59,21 +69,29 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
         render_mode: str | None = None,
     ) -> None:
         check_count("num_envs", num_envs, LARGEST)
-        if render_mode not in (None, "rgb_array"):
-            raise ArgumentError(f"render_mode={shown(render_mode)}; expected 'rgb_array' or None", code="DG-ENV-020")
+        if render_mode not in (None, *RENDER_MODES):
+            raise ArgumentError(
+                f"render_mode={shown(render_mode)}; expected 'rgb_array', 'browser' or None", code="DG-ENV-020"
+            )
         self.task, self.num_envs, self.render_mode = task, num_envs, render_mode
         self.metadata = {**self.metadata, "render_fps": round(1.0 / (task.dt * task.decimation))}
         self.single_observation_space, self.single_action_space = _spaces(task)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.batch = EnvBatch(task, num_envs, dtype=dtype, threads=threads)
+        self._motion: list[Array] = []
+        self._episode: list[Array] = []
+        self._view: View | None = None
+        self._shown = 0.0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Begin an episode in all environments. The same seed gives the same episodes."""
         super().reset(seed=seed)
         if seed is None and not self.batch.seeded:
             seed = int(self.np_random.integers(1 << 32))
-        return _bounded(self.batch.reset(seed)), {}
+        seen = _bounded(self.batch.reset(seed))
+        self._motion, self._episode = [self.batch.q[0].astype(np.float64)], []
+        return seen, {}
 
     def step(self, actions: npt.ArrayLike) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Apply an action (num_envs, joints), from -1 to 1, in all environments."""
@@ -87,11 +105,59 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
                 last[i] = seen[i].copy()
             info |= {"final_obs": last, "_final_obs": ended}
             seen[ended] = _bounded(self.batch.restart(ended))
+        if self.render_mode is not None:
+            self._record(bool(ended[0]))
         return seen, done.reward.astype(np.float64), done.terminated, done.truncated, info
 
+    def _record(self, ended: bool) -> None:
+        """Record the configuration of the first robot."""
+        if ended:
+            self._episode, self._motion = self._motion, []
+        self._motion.append(self.batch.q[0].astype(np.float64))
+
+    def draw(self, file: str | PathLike[str]) -> None:
+        """Write the last complete episode of the first robot, or else its present one, as `dynagate.draw` does.
+
+        Args:
+            file: The file, whose name ends in .html, .gif, .png or .svg.
+
+        Raises:
+            ArgumentError: There is no render_mode, `reset` was not called, or the file cannot be written.
+        """
+        from dynagate.views.scene.pictures import draw
+
+        motion = self._episode or self._motion
+        if self.render_mode is None or not motion:
+            raise ArgumentError(
+                "draw() has no motion; expected render_mode='rgb_array' or 'browser', and reset() first",
+                code="DG-ENV-027",
+            )
+        draw(self.task.robot, np.array(motion), file, dt=self.task.period)
+
+    def _show(self) -> None:
+        """Show the present episode of the first robot in the browser, at most once in SHOWN_EVERY seconds."""
+        from dynagate.views.scene.browser import view
+
+        if self._view is None:
+            self._view = view(self.task.robot, np.array(self._motion), dt=self.task.period)
+        elif time.monotonic() - self._shown > SHOWN_EVERY:
+            self._view.q = np.array(self._motion)
+            self._shown = time.monotonic()
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the page in the browser."""
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+
     def render(self) -> Any:
-        """Return a picture (480, 640, 3) of each robot, with render_mode "rgb_array"; else None."""
-        if self.render_mode is None:
+        """Return a picture (480, 640, 3) of each robot with render_mode "rgb_array", else None.
+
+        With "browser", show the present episode of the first robot on a page that plays it.
+        """
+        if self.render_mode == "browser" and self._motion:
+            self._show()
+        if self.render_mode != "rgb_array":
             return None
         from dynagate.views.scene.pictures import pixels
 
@@ -101,7 +167,7 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
 class SingleEnv(gymnasium.Env[Any, Any]):
     """One robot as a Gymnasium `Env`, from a vector with one robot: `SingleEnv(LeggedEnv("hyq", feet))`."""
 
-    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012  Gymnasium's
+    metadata = {"render_modes": list(RENDER_MODES)}  # noqa: RUF012  Gymnasium's
 
     def __init__(self, env: RobotVectorEnv) -> None:
         if env.num_envs != 1:
@@ -126,3 +192,11 @@ class SingleEnv(gymnasium.Env[Any, Any]):
         """Return a picture (480, 640, 3), with render_mode "rgb_array"; else None."""
         pictures = self.env.render()
         return None if pictures is None else pictures[0]
+
+    def draw(self, file: str | PathLike[str]) -> None:
+        """Write the last complete episode, or else the present one, to a file, as `RobotVectorEnv.draw` does."""
+        self.env.draw(file)
+
+    def close(self) -> None:
+        """Close the page in the browser."""
+        self.env.close()
