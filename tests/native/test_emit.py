@@ -23,6 +23,7 @@ from dynagate.native.register_allocation import TRIG, KernelStep, program
 
 from tests import tolerances
 from tests.expressions import traced
+from tests.other_platforms import cross_compiler
 from tests.samples import inputs_of, states
 
 ROOT = Path(__file__).parents[2]
@@ -134,13 +135,12 @@ def test_windows_write_every_entry_that_is_used(pattern: str) -> None:
     assert windows_of([True] * 7) == [(0, 8)]
 
 
-NEON = ["aarch64-linux-gnu-gcc", "-static"]
-TARGETS = {
+TARGETS: dict[str, tuple[list[str] | None, list[str] | None]] = {
     "SSE2": (["cc", "-march=x86-64"], []),
     "AVX2": (["cc", "-march=x86-64-v3"], []),
     "AVX2, Clang": (["clang", "-march=x86-64-v3"], []),
     "native, Clang": (["clang", "-march=native"], []),
-    "NEON": (NEON, ["qemu-aarch64"]),
+    "NEON": (None, []),
 }
 PROGRAM = """
 #include <stdio.h>
@@ -182,7 +182,9 @@ def test_narrower_vectors_give_the_same(
     name: str, robot: str, target: str, dtype: type, planes: bool, tmp_path: Path
 ) -> None:
     command, runner = TARGETS[target]
-    if not all(map(shutil.which, [command[0], *runner])) or (target != "NEON" and platform.machine() != "x86_64"):
+    if command is None:
+        command, runner = cross_compiler("aarch64-linux")
+    if runner is None or not all(map(shutil.which, [command[0], *runner[:1]])) or platform.machine() != "x86_64":
         pytest.skip(f"{command[0]} or what runs its programs is not installed")
     loaded = robots.load(robot)
     graph = trace(loaded, name)

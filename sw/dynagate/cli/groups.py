@@ -23,7 +23,7 @@ OPTIONS = {
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 all boards rtl from to "
     "seconds controller jobs backend cluster goal simulator mutants mutant-seed",
     "Output": "show folder output open turn theme meshes port project-folder only-project report json record figures "
-    "cuda integers single pack cmake fmu strict mutant-folder",
+    "cuda integers single pack cmake fmu platform strict mutant-folder",
     "What to remove": "dry-run designs days",
 }
 """The options of each group, in the groups' order in a help text. A command's options keep their own order."""

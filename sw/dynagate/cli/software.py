@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.region import Region
+from dynagate.native.platforms import PLATFORMS
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:
@@ -89,12 +90,20 @@ class EmitOptions:
         unit="FILE",
         type=parameters.File(".fmu"),
     )
+    platforms: tuple[str, ...] = option(
+        "Put a binary for this system into the file of --fmu, by default only for this computer (repeatable).",
+        (),
+        name="--platform",
+        choices=tuple(PLATFORMS),
+    )
 
     def __post_init__(self) -> None:
         for name in ("integers", "single", "cmake", "fmu"):
             for other in ("single", "cuda", "pack", "integers", "cmake"):
                 if name != other and getattr(self, name) and getattr(self, other):
                     raise ArgumentError(f"{name} and {other} are both given; expected one", code="DG-CLI-072")
+        if self.platforms and self.fmu is None:
+            raise ArgumentError("platforms without fmu; expected both: other files are sources", code="DG-CLI-108")
 
 
 def of_steps(command: Command) -> Command:
@@ -119,7 +128,7 @@ def of_steps(command: Command) -> Command:
         "emit iiwa14 --folder generated",
         "emit iiwa14 --cmake iiwa14_cpp",
         "emit iiwa14 --cmake rollout --function rollout --dt 0.01 --integrator rk4",
-        "emit iiwa14 --fmu iiwa14.fmu --dt 0.001 --integrator rk4",
+        "emit iiwa14 --fmu iiwa14.fmu --dt 0.001 --integrator rk4 --platform x86_64-linux --platform x86_64-windows",
         "emit iiwa14 --function forward_dynamics --cuda --folder cuda",
         "emit iiwa14 --function inverse_dynamics --integers --word 24 --folder integers",
         "emit iiwa14 --function inverse_dynamics --single float32 --folder single",
@@ -160,7 +169,7 @@ def emit(
         _write_rollout(robot, options, algorithm, target)
         return
     if options.fmu is not None:
-        _write_fmu(robot, algorithm, options.fmu)
+        _write_fmu(robot, algorithm, options.fmu, options.platforms)
         return
     if formats["goal"] is not None:
         require("--error", "hw", "scipy")
@@ -237,14 +246,14 @@ def _write_rollout(robot: Robot, options: EmitOptions, algorithm: AlgorithmOptio
         click.echo(folder / file.name)
 
 
-def _write_fmu(robot: Robot, algorithm: AlgorithmOptions, file: Path) -> None:
+def _write_fmu(robot: Robot, algorithm: AlgorithmOptions, file: Path, platforms: Sequence[str]) -> None:
     from dynagate.cli.progress import TerminalProgress
     from dynagate.native.fmu import Fmu
 
     with TerminalProgress() as progress, written_together(file.resolve().parent) as scratch:
         unit = Fmu(robot, algorithm)
         progress(f"tracing and compiling {robot.name}")
-        unit.write(scratch / file.name)
+        unit.write(scratch / file.name, platforms)
     click.echo(file)
 
 

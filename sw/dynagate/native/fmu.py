@@ -6,45 +6,31 @@ steps of a rollout. In model exchange the simulator integrates its states. Deriv
 
 from __future__ import annotations
 
-import platform
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 import dynagate
 from dynagate.base.errors import ArgumentError
-from dynagate.base.process import run
 from dynagate.base.untrusted import identifier, plain_text
 from dynagate.dynamics.configuration import neutral
 from dynagate.dynamics.steps.step import DEFAULT_STEP
 from dynagate.forces.options import DEFAULTS, AlgorithmOptions
 from dynagate.graph import Graph, trace
-from dynagate.native.compile import CompileError, compiler
+from dynagate.native.cross_compile import compiler_for, shared_library
 from dynagate.native.headers import in_one_text
 from dynagate.native.package_files import OWNERSHIP
+from dynagate.native.platforms import chosen_platforms
 from dynagate.native.portable import SEGMENT_PLACES, PortableStep
 from dynagate.native.source import stamp_of
 from dynagate.robot import Robot
 
-FLAGS = (
-    "-std=c11",
-    "-O2",
-    "-fPIC",
-    "-shared",
-    "-fvisibility=hidden",
-    "-ffp-contract=fast",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-)
 INPUTS = ("q", "qd", "tau")
 DATE = (2000, 1, 1, 0, 0, 0)
 """Date of all files in a unit, so that the same robot gives the same archive."""
-
-MACHINES = {"x86_64": "x86_64-linux", "AMD64": "x86_64-linux", "aarch64": "aarch64-linux"}
-"""Name of a processor as Python reports it -> folder of its binaries in a unit."""
 
 UNITS = {
     "rad": 'rad="1"',
@@ -152,32 +138,37 @@ class Fmu:
         first = "".join(f"/* {line} */\n" for line in OWNERSHIP)
         return first + head + body + token + in_one_text("dynagate_fmu.c")
 
-    def write(self, file: Path) -> None:
-        """Write the unit, with its sources and a binary for this machine.
+    def write(self, file: Path, platforms: Sequence[str] = ()) -> None:
+        """Write the unit, with its sources and a binary for each platform.
+
+        Args:
+            file: The file.
+            platforms: Names of `native.platforms.PLATFORMS`, such as "x86_64-windows"; none for that of this process.
 
         Raises:
-            CompileError: There is no C compiler, or it fails.
+            ArgumentError: A platform is unknown.
+            CompileError: The C compiler of a platform is missing or fails.
         """
-        program, machine = compiler(), MACHINES.get(platform.machine())
-        if platform.system() != "Linux" or machine is None:
-            system = f"{platform.system()} {platform.machine()}"
-            raise CompileError(
-                f"no functional mock-up unit for {system}; expected Linux on x86-64 or ARM64", code="DG-COMPILE-008"
-            )
+        chosen = chosen_platforms(platforms)
+        for platform in chosen:
+            compiler_for(platform)
         source = self.source()
         token = source.split('#define TOKEN "')[1].split('"')[0]
         with tempfile.TemporaryDirectory() as folder:
-            path, library = Path(folder) / f"{self.name}.c", Path(folder) / f"{self.name}.so"
+            path = Path(folder) / f"{self.name}.c"
             path.write_text(source)
-            run([program, *FLAGS, str(path), "-o", str(library), "-lm"], CompileError)
-            binary = library.read_bytes()
+            binaries = {
+                f"binaries/{platform.name}/{self.name}{platform.suffix}": shared_library(path, platform)
+                for platform in chosen
+            }
+        contents = {
+            "modelDescription.xml": self.description(token).encode(),
+            **binaries,
+            f"sources/{self.name}.c": source.encode(),
+            "sources/buildDescription.xml": self.build_description().encode(),
+        }
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in (
-                ("modelDescription.xml", self.description(token).encode()),
-                (f"binaries/{machine}/{self.name}.so", binary),
-                (f"sources/{self.name}.c", source.encode()),
-                ("sources/buildDescription.xml", self.build_description().encode()),
-            ):
+            for name, content in contents.items():
                 archive.writestr(zipfile.ZipInfo(name, DATE), content, zipfile.ZIP_DEFLATED)
 
     def build_description(self) -> str:
