@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ SECTIONS {
 }
 """
 
-HARNESS = """
+START = """
 #include "%(file)s"
 
 void reset(void);
@@ -59,25 +60,70 @@ static unsigned started(void) {
     return timer[2];
 }
 
-void reset(void) {
+static void begin(void) {
 #ifdef __ARM_FP
     *(volatile unsigned *)0xE000ED88 |= 0xFu << 20; /* the floating-point unit is on */
     __asm__ volatile("dsb\\nisb");
 #endif
-    static %(type)s output[%(outputs)d];
     print("wrong", (unsigned)main());
-    unsigned before = started();
+    const unsigned before = started();
     __asm__ volatile(".align 2\\nmovw r3, #50000\\n1: subs r3, r3, #1\\nbne 1b" ::: "r3", "cc");
     print("loop", (before - timer[2]) & 0xFFFFFF);
-    before = started();
+}
+
+static void finish(void) {
+    static const unsigned done[2] = {0x20026, 0};
+    system_call(0x20, done);
+    for (;;) {}
+}
+"""
+"""Start of a program for the bare machine, which runs the test vector of the file that it includes."""
+
+HARNESS = (
+    START
+    + """
+void reset(void) {
+    static %(type)s output[%(outputs)d];
+    begin();
+    const unsigned before = started();
     for (int k = 0; k < %(calls)d; k++) {
         %(name)s(check_in[k %% %(states)d], output);
         __asm__ volatile("" ::: "memory");
     }
     print("ticks", (before - timer[2]) & 0xFFFFFF);
-    static const unsigned done[2] = {0x20026, 0};
-    system_call(0x20, done);
-    for (;;) {}
+    finish();
+}
+"""
+)
+
+PACKAGE = """
+#include "%(name)s.h"
+#define %(name)s_%(precision)s(...) counted((first_tick = started(), %(name)s_%(precision)s(__VA_ARGS__)))
+static unsigned first_tick, calls, total, worst;
+static int counted(int status);
+static unsigned started(void);
+"""
+"""Before `START` and the test of a package: count the calls in one precision that return 0."""
+
+COUNTED = """
+int printf(const char *text, ...) { return 0; }
+
+static int counted(int status) {
+    const unsigned ticks = (first_tick - timer[2]) & 0xFFFFFF;
+    if (status == 0) {
+        calls++;
+        total += ticks;
+        if (ticks > worst) worst = ticks;
+    }
+    return status;
+}
+
+void reset(void) {
+    begin();
+    print("calls", calls);
+    print("ticks", total);
+    print("worst", worst);
+    finish();
 }
 """
 
@@ -90,17 +136,20 @@ class Machine(NamedTuple):
 
 
 SOFT = Machine("mps2-an385", ("-mcpu=cortex-m3", "-mfloat-abi=soft"))
+SEVEN = Machine("mps2-an500", ("-mcpu=cortex-m7", "-mfloat-abi=hard", "-mfpu=fpv5-d16"))
 HARD = Machine("mps2-an386", ("-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"))
 
 
 class Run(NamedTuple):
-    """wrong: states of the test vector with other results. loop: what is counted of 100,000 instructions. instructions:
-    of a call, on average. bytes: of the program."""
+    """wrong: states of the test vector, or outputs of a package, with other results. loop: what is counted of 100,000
+    instructions. instructions: of a call, on average. worst: of the longest call of a package. bytes: of the
+    program."""
 
     wrong: int
     loop: float
     instructions: float
     bytes: int
+    worst: float = 0.0
 
 
 def is_there() -> bool:
@@ -110,26 +159,33 @@ def is_there() -> bool:
 def run(machine: Machine, source: Path, outputs: int, states: int, kind: str) -> Run:
     """A file of `dynagate emit` with its test vector. kind: the type of its numbers."""
     name, folder = source.stem, source.parent
-    harness, script, program = folder / "harness.c", folder / "machine.ld", folder / "program.elf"
     values = {"file": source.name, "name": name, "outputs": outputs, "states": states, "calls": CALLS, "type": kind}
-    harness.write_text(HARNESS % values)
+    return _executed(machine, folder, HARNESS % values, [f"-D{name.upper()}_CHECK"])
+
+
+def run_package(machine: Machine, folder: Path, name: str, precision: str) -> Run:
+    """The test of a package of `dynagate emit --cmake`. precision: "f32" or "f64", of the calls that are counted."""
+    values = {"file": f"{name}_test.c", "name": name, "precision": precision}
+    sources = [str(folder / f"{name}_{each}.c") for each in ("f32", "f64")]
+    return _executed(machine, folder, PACKAGE % values + START % values + COUNTED, ["-fno-builtin-printf", *sources])
+
+
+def _executed(machine: Machine, folder: Path, text: str, more: Sequence[str]) -> Run:
+    """Compile a program for the bare machine, run it, and return what it prints."""
+    harness, script, program = folder / "harness.c", folder / "machine.ld", folder / "program.elf"
+    harness.write_text(text)
     script.write_text(LINKED)
     flags = ["-mthumb", *machine.flags, "-O2", "-ffreestanding", "-nostartfiles", "-T", str(script)]
-    flags += [
-        "-fno-math-errno",
-        "-masm-syntax-unified",
-        f"-D{name.upper()}_CHECK",
-        "--specs=nosys.specs",
-        "-Wl,--gc-sections",
-    ]
-    subprocess.run([COMPILER, *flags, harness, "-o", program, "-lm"], check=True, capture_output=True)
+    flags += ["-fno-math-errno", "-masm-syntax-unified", "--specs=nosys.specs", "-Wl,--gc-sections"]
+    subprocess.run([COMPILER, *flags, *more, harness, "-o", program, "-lm"], check=True, capture_output=True)
     emulated = [EMULATOR, "-M", machine.board, "-nographic", "-icount", "shift=0", "-semihosting", "-kernel", program]
-    done = subprocess.run(emulated, check=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(emulated, check=True, capture_output=True, text=True, timeout=300)
     printed = dict(line.split() for line in (done.stdout + done.stderr).splitlines() if len(line.split()) == 2)
     size = subprocess.run(["arm-none-eabi-size", program], check=True, capture_output=True, text=True).stdout
     return Run(
         int(printed["wrong"]),
         int(printed["loop"]) * TICK,
-        int(printed["ticks"]) * TICK / CALLS,
+        int(printed["ticks"]) * TICK / int(printed.get("calls", CALLS)),
         int(size.splitlines()[1].split()[0]),
+        int(printed.get("worst", 0)) * TICK,
     )

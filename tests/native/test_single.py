@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
+import dynagate
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Policy, Region, robots, trace
@@ -90,3 +94,40 @@ def test_integers_take_a_quarter_of_soft_floats_instructions(tmp_path: Path) -> 
     )
     assert integers.wrong == soft.wrong == hard.wrong == 0
     assert hard.instructions < integers.instructions <= soft.instructions / 4
+
+
+def loop_on_a_cortex_m7(folder: Path, files: Sequence[Path], precision: str) -> cortex_m.Run:
+    name = next(file.stem for file in files if file.suffix == ".hpp")
+    run = cortex_m.run_package(cortex_m.SEVEN, folder, name, precision)
+    assert run.wrong == 0
+    assert abs(run.loop / 100_000 - 1.0) < 0.01
+    assert 0 < run.instructions <= run.worst
+    return run
+
+
+@emulated
+def test_loops_and_solvers_run_on_a_cortex_m7(tmp_path: Path) -> None:
+    """A rollout, a planner and inverse kinematics pass the tests of their packages in both precisions."""
+    random = np.random.default_rng(2)
+    starts, goals = random.uniform(-1.0, 1.0, (2, 5, 2))
+    cost = dynagate.control.Cost.quadratic(q=1.0, qd=0.1, tau=0.01, final=10.0)
+    planner = dynagate.ilqr(ARM, knots=4, dt=0.02, cost=cost, iterations=20, device="numpy")
+    finder = dynagate.inverse_kinematics(ARM, [dynagate.control.FramePosition(ARM.links[-1].name)], device="numpy")
+    target = {name: np.array([0.3, 0.1, 0.4]) for name in finder.inputs}
+    rollout = dynagate.Rollout(ARM, steps=10, dt=0.01, integrator="rk4", feedback=True, device="numpy")
+    folders = [tmp_path / name for name in ("rollout", "ilqr", "ik")]
+    written = [
+        rollout.write_cmake(folders[0]),
+        planner.write_cmake(folders[1], starts, 0.0 * starts, goal=goals),
+        finder.write_cmake(folders[2], starts, **target),
+    ]
+    runs = {
+        (folder.name, precision): loop_on_a_cortex_m7(folder, files, precision)
+        for folder, files in zip(folders, written, strict=True)
+        for precision in ("f32", "f64")
+    }
+    print(*runs.items(), sep="\n")
+    name = next(file.stem for file in written[0] if file.suffix == ".hpp")
+    body = folders[0] / f"{name}_body.h"
+    body.write_text(re.sub(r"(const NUMBER v\d+ = )(\w+ \* \w+);", r"\1(real)1.1 * \2;", body.read_text(), count=1))
+    assert cortex_m.run_package(cortex_m.SEVEN, folders[0], name, "f64").wrong > 0
