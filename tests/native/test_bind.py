@@ -353,3 +353,39 @@ def test_a_call_of_one_state_refuses_a_quaternion_of_another_length() -> None:
         stretched[3:7] *= 1.1
         with pytest.raises(ValueError, match=r"input 'q' has at \[3:7\] a quaternion of length 1\.1; expected 1"):
             accelerator(q=stretched)
+
+
+class Exported:
+    """An array of a framework that offers its memory by DLPack only."""
+
+    def __init__(self, array: np.ndarray, device: int = 1) -> None:
+        self.array, self.device = array, device
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self.device != 1:
+            raise BufferError("no memory of the CPU")
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device, 0
+
+
+def test_arrays_of_other_frameworks_are_read_and_written_by_dlpack() -> None:
+    q = sample(5)["q"]
+    with dynagate.compile(ARM, "mass_matrix") as function:
+        expected = function(q).m
+        assert np.array_equal(np.from_dlpack(function(Exported(q)).m), expected)
+        memory = np.zeros_like(expected)
+        out = Results(m=Exported(memory))
+        assert function(Exported(q), out=out) is out
+        assert np.array_equal(memory, expected)
+        memory[...] = 0.0
+        function.bind(q=q, out=out)()
+        assert np.array_equal(memory, expected)
+        with pytest.raises(TypeError, match="input 'q' has dtype object"):
+            function(Exported(q, device=4))
+        memory.flags.writeable = False
+        with pytest.raises(ValueError, match=r"out\.m cannot be written"):
+            function(q, out=out)
+        with pytest.raises(ValueError, match=r"out\.m is nothing"):
+            function(q, out=Results(m=Exported(memory, device=4)))

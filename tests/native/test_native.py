@@ -692,6 +692,43 @@ def test_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
+FAILING = {
+    "too old": (
+        "for flag; do [ $flag = -std=gnu11 ] && exit 1; done",
+        r"version 4\.3 lacks -std=gnu11; expected GCC 10",
+    ),
+    "crashes": (
+        "case $* in *empty.c*) ;; *) kill -11 $$;; esac",
+        "SIGSEGV.*\n+It is version 4.3; expected GCC 10, Clang 13",
+    ),
+    "writes nothing": ("exit 0", r"ends without an error, but writes no file; expected GCC 10.*dynagate\[compiler\]"),
+}
+"""Lines of a shell, of a compiler that fails, and its error."""
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_compilers_that_fail_are_named_with_what_would_do(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path of the compiler has a blank and quotes, as that of the cache has."""
+    line, message = FAILING[kind]
+    script, cache = tmp_path / 'it\'s "my" compiler', tmp_path / 'the cache\'s "folder"'
+    head = '#!/bin/sh\ncase "$*" in *--version*) echo version 4.3; exit 0;; *-dM*) exit 0;; esac\n'
+    script.write_text(f'{head}{line}\nexec gcc "$@"\n')
+    script.chmod(0o700)
+    monkeypatch.setenv("CC", str(script))
+    monkeypatch.setenv("DYNAGATE_CACHE", str(cache))
+    with pytest.raises(CompileError, match=message):
+        dynagate.compile(robots.load("two_joint_arm"), "mass_matrix")
+    assert not list(cache.iterdir())
+    script.write_text(f'{head}exec gcc "$@"\n')
+    with dynagate.compile(robots.load("two_joint_arm"), "mass_matrix") as function:
+        assert function(np.zeros(2)).m.shape == (2, 2)
+    monkeypatch.setenv("CC", "gcc -m64")
+    with pytest.raises(CompileError, match="CC is the name of one program, without options: write a script for more"):
+        dynagate.compile(robots.load("two_joint_arm"), "kinetic_energy")
+
+
 def test_cache_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("DYNAGATE_CACHE", str(tmp_path / "file" / "folder"))

@@ -384,11 +384,33 @@ def as_array(label: str, value: Any) -> Array:
     numpy cannot read.
     """
     try:
-        return np.asarray(value)
+        return np.asarray(value) if hasattr(value, "__array__") else np.asarray(_by_dlpack(value))
     except ValueError as error:
         raise ArgumentError(f"{label} is no array: {error}", code="DG-ARG-017") from None
     except (TypeError, RuntimeError):  # what arrays of other frameworks raise that have no numbers, or none for numpy
         raise ArgumentTypeError(f"{label} {_unreadable(value)}", code="DG-ARG-018") from None
+
+
+def _by_dlpack(value: Any) -> Any:
+    """Return an array on the CPU that offers its memory by DLPack as one of numpy; any other value as it is."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return value
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, TypeError, RuntimeError):  # another device, dtypes that numpy does not have, no memory
+        return value
+
+
+def as_memory(value: Any) -> Any:
+    """Return an array that numpy can write to in place: `value`, or its memory if it is an array of another framework.
+
+    A value without such memory is returned as it is.
+    """
+    shared = _by_dlpack(value)
+    if shared is value or shared.flags.writeable:
+        return shared
+    array = np.asarray(value) if hasattr(value, "__array__") else shared  # older exports are read-only
+    return array if array.flags.writeable and np.shares_memory(array, shared) else shared
 
 
 def _unreadable(value: Any) -> str:

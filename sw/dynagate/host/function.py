@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import is_whole, shown
+from dynagate.base.arguments import as_memory, is_whole, shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.base.explained import explained
 from dynagate.base.foreign_names import CALLED, spelled
@@ -461,7 +461,7 @@ class Function(Opened):
         """
         arrays: Arrays = {}
         for port in self.device.outputs:
-            array, shape = out.get(port.name), (*leading, *port.shape)
+            array, shape = as_memory(out.get(port.name)), (*leading, *port.shape)
             if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != self.device.dtype:
                 kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "nothing"
                 raise ArgumentError(

@@ -94,6 +94,8 @@ def _program(variable: str, usual: str, language: str, expected: str) -> str:
         program = wheel_compiler(WHEEL_COMMANDS[language], CompileError)
     if program is None:
         more = f", or: {INSTALL}" if language in WHEEL_COMMANDS else ""
+        if shutil.which(name.split()[0] if name.split() else ""):
+            more += f". {variable} is the name of one program, without options: write a script for more"
         raise CompileError(
             f"no {language} compiler '{name}' on the path; expected {expected}, or one named by {variable}{more}",
             code="DG-COMPILE-002",
@@ -149,9 +151,36 @@ def library(source: CSource, *, double: bool, folder: Path | None = None, toolch
             (work / name).write_text(text)
         optional = (flag for flag in toolchain.optional if knows(program, flag))
         command = [program, *flags, *native, *optional, *precision, str(work / f"{source.name}{toolchain.suffix}")]
-        run([*command, "-o", str(result / file)], CompileError, folder=work)
+        _compile([*command, "-o", str(result / file)], result / file, toolchain)
 
     return kept((folder or cache_folder()) / f"{Path(file).stem}-{key}", make, CompileError) / file
+
+
+def _compile(command: list[str], file: Path, toolchain: Compiler) -> None:
+    """Run a compiler that writes a file.
+
+    Raises:
+        CompileError: It fails, which the text explains by flags that it lacks, or it writes nothing.
+    """
+    program = command[0]
+    try:
+        run(command, CompileError, folder=file.parent)
+    except CompileError as error:
+        raise CompileError(f"{error.text}\n{_reason(program, toolchain)}", code=error.code) from None
+    if not file.is_file():
+        raise CompileError(f"{program} ends without an error, but writes no file; {EXPECTED}", code="DG-COMPILE-022")
+
+
+EXPECTED = f"expected GCC 10, Clang 13 or newer, chosen by CC, or: {INSTALL}"
+
+
+def _reason(program: str, toolchain: Compiler) -> str:
+    """Return why a compiler failed, as far as its flags show it, and what to use instead."""
+    if toolchain.suffix != ".c":
+        return ""
+    version = next(iter(machine(program, ()).splitlines()), program)
+    lacking = [flag for flag in toolchain.flags if flag != "-shared" and not knows(program, flag)]
+    return f"{version} lacks {', '.join(lacking)}; {EXPECTED}" if lacking else f"It is {version}; {EXPECTED}"
 
 
 def tried() -> str:
