@@ -168,7 +168,7 @@ def _compile(command: list[str], file: Path, toolchain: Compiler) -> None:
     except CompileError as error:
         raise CompileError(f"{error.text}\n{_reason(program, toolchain)}", code=error.code) from None
     if not file.is_file():
-        raise CompileError(f"{program} ends without an error, but writes no file; {EXPECTED}", code="DG-COMPILE-022")
+        raise CompileError(f"{program} ends without an error, but writes no file; {EXPECTED}", code="DG-COMPILE-025")
 
 
 EXPECTED = f"expected GCC 10, Clang 13 or newer, chosen by CC, or: {INSTALL}"

@@ -32,7 +32,7 @@ def compiler_for(platform: Platform) -> list[str]:
     if cross is None:
         raise CompileError(
             f"no C compiler for {platform.name}; expected the compiler of the wheel: {INSTALL}",
-            code="DG-COMPILE-020",
+            code="DG-COMPILE-023",
         )
     return [cross, "-target", platform.target]
 

@@ -54,5 +54,5 @@ def chosen_platforms(names: Sequence[str]) -> list[Platform]:
     chosen = list(dict.fromkeys(names)) or [this_name()]
     for name in chosen:
         if name not in PLATFORMS:
-            raise ArgumentError(f"platform '{name}' is unknown; expected {', '.join(PLATFORMS)}", code="DG-COMPILE-021")
+            raise ArgumentError(f"platform '{name}' is unknown; expected {', '.join(PLATFORMS)}", code="DG-COMPILE-024")
     return [PLATFORMS[name] for name in chosen]
