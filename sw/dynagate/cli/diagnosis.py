@@ -236,13 +236,17 @@ def _c_compiler() -> DiagnosisRow:
     """The C compiler, which must compile a function that runs here."""
     row = _compiler("C and CUDA", "C compiler", compiler, f"{system_install('cc')}, or {INSTALL}")
     if row.state is not ToolState.OK:
-        return row
+        return replace(row, text=f"{row.text}; {ONLY_NUMPY}")
     try:
         flag = tried()
     except Error as error:
-        text = f"{row.text}; it compiles nothing that runs here: {str(error).splitlines()[0]:.200}"
+        text = f"{row.text}; it compiles nothing that runs here: {str(error).splitlines()[0]:.200}; {ONLY_NUMPY}"
         return replace(row, state=ToolState.ABSENT, text=text)
-    return replace(row, text=f"{row.text}; a function compiles and runs{f', with {flag}' if flag else ''}")
+    return replace(row, text=f"{row.text}; a function compiles and runs{f', with {flag}' if flag else ''}; {TIERS}")
+
+
+TIERS = "tiers compiled, interpreted and auto"
+ONLY_NUMPY = "tiers interpreted and auto compute in numpy"
 
 
 def _gpu() -> DiagnosisRow:

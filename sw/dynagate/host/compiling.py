@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
 
 
-OF_DEVICE = ("dtype", "threads", "layout", "pack", "number", "stream", "policy", "region", "certificate")
+OF_DEVICE = ("dtype", "threads", "layout", "pack", "tier", "number", "stream", "policy", "region", "certificate")
 """Options of `compile` that are options of a device."""
 
 
@@ -48,6 +48,7 @@ def compile(
     threads: int = 1,
     layout: Literal["rows", "planes"] = "rows",
     pack: bool = False,
+    tier: Literal["compiled", "interpreted", "auto"] = "compiled",
     number: int = 0,
     stream: int = 0,
     policy: Policy | None = None,
@@ -79,6 +80,10 @@ def compile(
         threads: Threads that share a batch ("cpu").
         layout: "rows", arrays with the batch first in memory, or "planes", with the batch last ("cpu", "cuda").
         pack: Return vectors of the different entries, without those that are always zero (`Function.unpack`).
+        tier: "compiled" for C ("cpu"); "interpreted" for an interpreter that is compiled once for all functions, ready
+            when the function is traced and five times as slow; or "auto" for the interpreter until the C compiler,
+            which works at the same time, is done. Their results have the same bits. Without a compiler, the last two
+            compute in numpy with a warning.
         number: Number of the card ("cuda").
         stream: A cudaStream_t as a number, on which arrays on the card are ready and results will be ("cuda").
         policy: Word length and binary points ("fixed"); 24 bits unless given.

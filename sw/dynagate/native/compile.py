@@ -64,6 +64,10 @@ class CompileError(Error, RuntimeError):
     """The C compiler is missing or failed, or its result could not be kept; the text says which and where."""
 
 
+class CompileWarning(UserWarning):
+    """There is no C compiler, or it failed, and a slower way computes the function."""
+
+
 def compiler() -> str:
     """Return the path of the C compiler: $CC, or cc, or that of the extra `compiler`.
 

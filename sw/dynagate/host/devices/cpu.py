@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, quiet
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
@@ -23,6 +25,7 @@ from dynagate.host.devices.scan import set_ports
 from dynagate.host.devices.sources import LoopSource
 from dynagate.host.inputs import TOO_LARGE, Arrays, check_angles, check_finite, check_results
 from dynagate.native.kernel import TANGLED
+from dynagate.native.kernel_code import CodeOf, compiled_code
 from dynagate.native.loop import LoopKernel
 
 
@@ -49,9 +52,29 @@ class Cpu(CertifiedOptions, LoopOnCpu):
     """Return each result as a vector of its distinct entries, without those that are always zero
     (`Function.unpack`).
     """
+    tier: str = "compiled"
+    """"compiled" for C compiled for this machine, "interpreted" for an interpreter that needs no compiler for each
+    function, or "auto" for the interpreter until the compiler is done.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tier not in TIERS:
+            raise ArgumentError(
+                f"tier={shown(self.tier)}{nearest(self.tier, TIERS)}; expected one of {', '.join(TIERS)}",
+                code="DG-DEVICE-069",
+            )
+
+
+TIERS = ("compiled", "interpreted", "auto")
+"""Ways to compute a graph on this processor."""
 
 
 def _open_graph(graph: Graph, options: Cpu, progress: Progress) -> Executor:
+    if options.tier != TIERS[0]:
+        from dynagate.host.devices.tiers import open_tier
+
+        return open_tier(graph, options, progress)
     return CpuDevice(
         graph,
         dtype=options.dtype,
@@ -121,9 +144,13 @@ class CpuDevice(Executor):
         threads: Number of threads that share a batch.
         layout: "rows" or "planes", as of `Cpu`.
         pack: As of `Cpu`.
+        progress: Function that receives a line of text before the compiler runs.
+        code: Function that returns the code of the graph; the compiler's unless passed.
     """
 
     checks_finite = True
+    tier = "compiled"
+    """What computes: "compiled", "interpreted" or "numpy"."""
 
     def __init__(
         self,
@@ -134,13 +161,15 @@ class CpuDevice(Executor):
         layout: str = "rows",
         pack: bool = False,
         progress: Progress = quiet,
+        code: CodeOf | None = None,
     ) -> None:
         from dynagate.native.kernel import Kernel
 
         graph = self._packed(graph, pack)
         self.dtype = np.dtype(dtype)
-        progress("C compiler: kernel")
-        self.kernel = Kernel(graph, self.dtype, threads=threads, layout=layout)
+        if code is None:
+            progress("C compiler: kernel")
+        self.kernel = Kernel(graph, self.dtype, threads=threads, layout=layout, code=code or compiled_code)
         self.text = f"C, {self.dtype}, {threads} thread{'s' if threads > 1 else ''}"
 
     def new_inputs(self, batch: int) -> Arrays:

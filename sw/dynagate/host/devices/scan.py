@@ -26,7 +26,7 @@ general frames are as fast either way (docs/scans.md)."""
 OPTIONS = ("form", "external_forces", "forces")
 """Options of algorithms that a loop over links accepts."""
 
-OF_GRAPHS = ("layout", "certificate")
+OF_GRAPHS = ("layout", "certificate", "tier")
 """Options of devices that only a graph has."""
 
 
