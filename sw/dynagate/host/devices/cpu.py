@@ -150,7 +150,7 @@ class CpuDevice(Executor):
 
     checks_finite = True
     tier = "compiled"
-    """What computes: "compiled", "interpreted" or "numpy"."""
+    """Tier in use: "compiled", "interpreted" or "numpy"."""
 
     def __init__(
         self,
