@@ -60,7 +60,6 @@ EXCLUDED = (
     "hw/units/mult18x18.py",
     "hw/units/slice_multiplexer.py",
     "hw/vectors/",
-    *(f"integrators/implicit/{name}.py" for name in ("contact", "contact_method")),
 )
 """Folders and files that read, describe or measure designs. Their results are in design.json if they matter."""
 
