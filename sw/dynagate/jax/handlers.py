@@ -70,9 +70,9 @@ def host_key(function: Callable[..., Sequence[Any]], inputs: Sequence[Row], outp
     known = function, tuple(inputs), tuple(outputs)
     if known not in _host_keys:
 
-        def run(given: Any, results: Any, batch: int, text: int, room: int) -> int:
+        def run(sources: Any, results: Any, batch: int, text: int, room: int) -> int:
             try:
-                arrays = [_array(given[k], batch, *row) for k, row in enumerate(inputs)]
+                arrays = [_array(sources[k], batch, *row) for k, row in enumerate(inputs)]
                 for array in arrays:
                     array.flags.writeable = False
                 for k, result in enumerate(function(*arrays)):
