@@ -379,27 +379,34 @@ def check_solver(make: Callable[..., Any], name: str, column: str, more: dict[st
 
 
 def check_knot(name: str, column: str) -> None:
-    """Compare the derivatives that iLQR has of a step with differences of steps."""
+    """Compare the derivatives that iLQR has of a step with differences of steps, by states of actuators too."""
     row, options = ROWS[name], {k: v for k, v in options_of(name, column).items() if k not in ("every", "linearize")}
     step = KnotStep(row.robot, MotionOptions(dt=row.dt, **options))
     steps, linear = step.derivatives({"q": "q0", "qd": "qd0", "tau": "u"})
     derived = Loop("derived", "", (*steps, linear), {}, Count(1), last=("a", "b"))
-    moved = Loop("moved", "", step.steps("u"), {}, Count(1), last=("q_end", "qd_end"))
+    after = {before: name for name, before in step.carry.items()}
+    states = [(name, size) for name, size in step.states.values()]
+    ends = ("q_end", "qd_end", *(after[name] for name, _ in states))
+    moved = Loop("moved", "", step.steps("u"), {}, Count(1), last=ends)
     others = {key: value[:, 0] for key, value in row.inputs.items()} | row.parameters
     others |= {"dt": np.full(3, DT), "active": np.ones((3, 1))}
     others |= {key: np.repeat(value[None], 3, axis=0) for key, value in step.begin.items()}
 
-    def evaluated(loop: Loop, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        values = {**others, "q0": q, "qd0": qd, "u": tau}
+    random = np.random.default_rng(7)
+    point = {"q0": START, "qd0": SPEED} | {name: random.uniform(-0.1, 0.1, (3, size)) for name, size in states}
+    point["u"] = TORQUES[:, 0]
+
+    def evaluated(loop: Loop, sign: float, way: np.ndarray) -> np.ndarray:
+        ways = np.split(way, np.cumsum([x.shape[1] for x in point.values()])[:-1])
+        values = others | {name: x + sign * away for (name, x), away in zip(point.items(), ways, strict=True)}
         results = evaluate_loop(loop, {port.name: values[port.name] for port in loop.inputs})
         return np.concatenate([results[each] for each in loop.last], axis=-1)
 
-    tau = TORQUES[:, 0]
-    found = evaluated(derived, START, SPEED, tau)
-    for k, way in enumerate(1e-6 * np.eye(6)):
-        q, qd, u = np.split(way, 3)
-        ends = [evaluated(moved, START + s * q, SPEED + s * qd, tau + s * u) for s in (1.0, -1.0)]
-        np.testing.assert_allclose(found[:, :, k], (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-5)
+    size = sum(x.shape[1] for x in point.values())
+    found = evaluated(derived, 0.0, np.zeros(size))
+    for k, way in enumerate(1e-6 * np.eye(size)):
+        difference = evaluated(moved, 1.0, way) - evaluated(moved, -1.0, way)
+        np.testing.assert_allclose(found[:, :, k], difference / 2e-6, rtol=1e-4, atol=1e-5)
 
 
 SAMPLED = {"temperature": 1.0, "spread": 0.5, "samples": 1}
@@ -426,11 +433,8 @@ SOLVES = {
     FIXED: "expected one of euler, semi_implicit_euler",
 }
 ON_GROUND = {FIXED: "takes no contacts=; expected 'cpu', 'cuda' or 'numpy'"}
-PLACE = "has no place here; expected dynagate.Rollout(robot, forces=[...])"
 KEYWORD = "got an unexpected keyword argument"
 SOLVERS = {
-    **dict.fromkeys(("`MotorCurve`, `DCMotor`", "`LearnedActuator`", "`Delay`, `Lag`, `SeriesElastic`"), PLACE),
-    "actuators with `JointPD()`": PLACE,
     "`every`": KEYWORD,
     "`linearize`": KEYWORD,
     FIXED: "expected one of numpy, cpu, cuda",
@@ -563,4 +567,4 @@ def test_the_page_has_the_table() -> None:
 
 def test_most_cells_work() -> None:
     cells = [name not in REFUSED[column] for column in COLUMNS for name in ROWS if (column, name) not in ABSENT]
-    assert np.mean(cells) > 0.85
+    assert np.mean(cells) > 0.9

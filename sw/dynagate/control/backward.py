@@ -10,7 +10,7 @@ import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.control.cost import DT, CostGraphs, Expansion
-from dynagate.control.forward import with_cost
+from dynagate.control.forward import split_states, with_cost
 from dynagate.control.knot_step import KnotStep
 from dynagate.control.numbers import Floats
 from dynagate.control.riccati import CostToGo, Gains, moved, regularized, riccati
@@ -55,10 +55,10 @@ class Backward:
         return Loop(
             "sweep",
             self.robot.name,
-            (*steps, self._driven(linear), *self._knot()),
+            (*split_states(self.step, "drives_new"), *steps, self._driven(linear), *self._knot()),
             {"slope_next": "slope", "curvature_next": "curvature", **SUMS, **self.unit.carry},
             Count(knots),
-            (*NOW.values(), *each),
+            (*NOW.values(), *(("drives_new",) if self.step.states else ()), *each),
             ("gains_new", "feeds_new"),
             (*SUMS, *self.numbers.first_gain),
             backwards=True,
@@ -69,7 +69,7 @@ class Backward:
 
         def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
             reg = recording.input("reg_now", ())[()]
-            cost = self.costs.final.expansion(recording, values)
+            cost = self._of_states(self.costs.final.expansion(recording, values))
             return self._begun(CostToGo(cost.by_x, regularized(cost.by_xx, reg)))
 
         return with_cost(self.costs, "end", True, record).named({"q": "q_last_new", "qd": "qd_last_new"}, {})
@@ -89,7 +89,7 @@ class Backward:
         return recording.graph(self._derivatives(outputs["a"], outputs["b"][:, self.torques.driven]))
 
     def _knot(self) -> tuple[Graph | Loop, ...]:
-        n, nx, nu = self.robot.nv, 2 * self.robot.nv, len(self.torques.driven)
+        n, nx, nu = self.robot.nv, self.step.size, len(self.torques.driven)
 
         def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
             slope, curvature = recording.input("slope", (nx,)), recording.input("curvature", (nx, nx), symmetric=True)
@@ -116,7 +116,7 @@ class Backward:
 
     def _gains(self, sums: Mapping[str, Array], gains: Gains) -> Mapping[str, Any]:
         """Return the gains of all joints, of which passive ones have none, and sums over the knots."""
-        gain, feed = zeros(self.robot.nv, 2 * self.robot.nv), zeros(self.robot.nv)
+        gain, feed = zeros(self.robot.nv, self.step.size), zeros(self.robot.nv)
         gain[self.torques.driven], feed[self.torques.driven] = gains.gain, gains.feed
         return {
             **self.numbers.gains(gain, feed),
@@ -125,9 +125,19 @@ class Backward:
         }
 
     def _of_driven(self, cost: Expansion) -> Expansion:
-        """Return a cost by the torques that there are."""
-        k = self.torques.driven
+        """Return a cost by the states, and by the torques that there are."""
+        k, cost = self.torques.driven, self._of_states(cost)
         return cost._replace(by_u=cost.by_u[k], by_ux=cost.by_ux[k], by_uu=cost.by_uu[np.ix_(k, k)])
+
+    def _of_states(self, cost: Expansion) -> Expansion:
+        """Return a cost of q and q̇ as one of the states, which include those of actuators."""
+        more = self.step.size - len(cost.by_x)
+        if not more:
+            return cost
+        by_ux = np.concatenate([cost.by_ux, zeros(len(cost.by_ux), more)], axis=1)
+        by_xx = np.concatenate([cost.by_xx, zeros(len(cost.by_xx), more)], axis=1)
+        by_xx = np.concatenate([by_xx, zeros(more, self.step.size)])
+        return cost._replace(by_x=np.concatenate([cost.by_x, zeros(more)]), by_xx=by_xx, by_ux=by_ux)
 
 
 class BlockedBackward(Backward):
@@ -135,7 +145,7 @@ class BlockedBackward(Backward):
 
     @property
     def _blocks(self) -> Blocked:
-        return Blocked(2 * self.robot.nv, len(self.torques.driven))
+        return Blocked(self.step.size, len(self.torques.driven))
 
     def _begun(self, value: CostToGo) -> dict[str, Any]:
         return {"slope": self._blocks.rows(value.slope), "curvature": self._blocks.rows(value.curvature)}
@@ -161,6 +171,6 @@ class BlockedBackward(Backward):
         return with_cost(self.costs, "expansion", False, record).named(NOW, {})
 
 
-def backward_class(robot: Robot) -> type[Backward]:
-    """Return the kind of backward pass for a robot."""
-    return BlockedBackward if 2 * robot.nv > LARGEST_UNROLLED else Backward
+def backward_class(step: KnotStep) -> type[Backward]:
+    """Return the kind of backward pass for steps from knot to knot."""
+    return BlockedBackward if step.size > LARGEST_UNROLLED else Backward

@@ -169,6 +169,7 @@ def _samples(robot: Robot, costs: CostGraphs, options: MppiOptions) -> Loop:
     """Return the loop over samples, from the state q0, qd0 and the torques of all knots to the weighted mean."""
     knots, name = options.knots, robot.name
     step = KnotStep(robot, options.step)
+    step.check_on_chip()
     carry = carried(step)
     drawn = {f"{value}_next": value for value in ("drawn", "at", *options.line)}
     forward = Loop(

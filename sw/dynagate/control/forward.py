@@ -47,6 +47,31 @@ def carried(step: KnotStep) -> dict[str, str]:
     return {**step.carry, **TOTAL}
 
 
+def joined_states(step: KnotStep, values: Mapping[str, Array]) -> Array:
+    """Return the states of actuators before a step, (numbers,), from values by the names of the step."""
+    return np.concatenate([np.zeros(0).astype(object), *(values[name] for name, _ in step.states.values())])
+
+
+def split_states(step: KnotStep, joined: str) -> tuple[Graph, ...]:
+    """Return the graph that splits the states of actuators of `joined_states`; none without such states.
+
+    Args:
+        step: The step.
+        joined: Name of the states, (numbers,).
+    """
+    if not step.states:
+        return ()
+    sizes = [size for _, size in step.states.values()]
+    names = [name for name, _ in step.states.values()]
+    ends = np.cumsum(sizes)[:-1].tolist()
+    shapes = {joined: (sum(sizes),)}
+
+    def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
+        return dict(zip(names, np.split(x[joined], ends), strict=True))
+
+    return (recorded("states", step.robot.name, shapes, record),)
+
+
 def bounded(torques: Array, bounds: tuple[Array, Array] | None) -> Array:
     """Return torques (nv,) clipped to lower and upper bounds (nv,)."""
     if bounds is None:

@@ -17,7 +17,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.control.backward import backward_class
 from dynagate.control.bounded_values import MotionBounds
 from dynagate.control.cost import Cost, CostGraphs
-from dynagate.control.forward import bounded, carried, recorded, stepped, with_cost
+from dynagate.control.forward import bounded, carried, joined_states, recorded, stepped, with_cost
 from dynagate.control.joint_bounds import WITHIN
 from dynagate.control.knot_step import KnotStep
 from dynagate.control.numbers import FLOATS, Floats
@@ -89,8 +89,9 @@ def ilqr_loop(robot: Robot, cost: Cost, options: IlqrOptions) -> Loop:
     """Return the loop over iterations.
 
     Its inputs are the start q0 (nq,), qd0 (nv,); the guess qs (knots, nq), qds, us (knots, nv), feeds (knots, nv) and
-    gains (knots, nv, 2 nv); the inputs of the cost; and the initial values in `begin`. Its outputs are those in `last`:
-    the trajectory as qs_new, ..., and the flags () `converged` and `good`.
+    gains (knots, nv, nx), and drives (knots, nx - 2 nv) if actuators keep states; the inputs of the cost; and the
+    initial values in `begin`. Its outputs are those in `last`: the trajectory as qs_new, ..., and the flags ()
+    `converged` and `good`. A state has nx numbers: q and q̇ along velocities, and states of actuators.
 
     Args:
         robot: The robot.
@@ -143,34 +144,46 @@ class _Builder:
     def __init__(self, robot: Robot, cost: Cost, options: IlqrOptions) -> None:
         self.robot, self.options, self.nv = robot, options, robot.nv
         self.step = KnotStep(robot, options.step)
+        if options.numbers.finite:
+            self.step.check_on_chip()
+        self.drives = self.step.size - 2 * self.nv
+        """Count of the numbers of actuators' states."""
         self.costs = CostGraphs(robot, cost, options.step.dt, options.kept)
         self.each = (*self.step.inputs, *self.costs.each)
         self.numbers, self.states = options.numbers, options.states
         torques = torques_of(self.nv, options.bounds)
         unit = units_of(self.costs, options.step, torques.driven) if self.numbers.finite else OneUnit()
-        self.pass_back = backward_class(robot)(robot, self.costs, self.step, self.numbers, torques, unit)
+        self.pass_back = backward_class(self.step)(robot, self.costs, self.step, self.numbers, torques, unit)
 
     def loop(self) -> Loop:
         options = self.options
         ends: tuple[str, ...] = ("q_last_new", "qd_last_new", "cost_new", "reg_used", "converged", "good")
         carry = {
-            **{f"{name}_new": name for name in ("qs", "qds", "us", "gains", "feeds", "q_last", "qd_last")},
+            **{f"{name}_new": name for name in (*self._plan, "gains", "feeds", "q_last", "qd_last")},
             **{"cost_new": "cost", "fall_new": "fall", "reg_used": "reg", "fresh_new": "fresh"},
         }
         carry |= {**self.numbers.carry, **self.states.carry}
         ends += (*self.numbers.ends, *self.states.ends)
         bounds = self.states.steps(options.knots, options.within, options.iterations)
         steps = (self._search(), self._choice(), self._rule(), *bounds, self._backward(), self._verdict())
-        last: tuple[str, ...] = ("qs_new", "qds_new", "us_new", "gains_new", "feeds_new", *ends)
+        plan = tuple(f"{name}_new" for name in self._plan)
+        last: tuple[str, ...] = (*plan, "gains_new", "feeds_new", *ends)
         name = f"ilqr_{options.knots}"
         return Loop(name, self.robot.name, steps, carry, Until("open", 0.5, options.iterations + 1), last=last)
+
+    @property
+    def _plan(self) -> dict[str, tuple[str, int]]:
+        """Values of each knot of a plan: name -> name in the line search, and count of numbers."""
+        plan = {"qs": ("q_try", self.robot.nq), "qds": ("qd_try", self.nv), "us": ("u_try", self.nv)}
+        return {**plan, "drives": ("drive_try", self.drives)} if self.drives else plan
 
     # forwards
 
     def _search(self) -> Loop:
         """Return the line search: rollouts with shorter and shorter steps, until one is accepted."""
         steps = (self._forward(), self._judge())
-        last = ("q_try", "qd_try", "u_try", "q_end", "qd_end", "cost_try", "accepted", "length")
+        tried = (name for name, _ in self._plan.values())
+        last = (*tried, "q_end", "qd_end", "cost_try", "accepted", "length")
         stop = Until("refused", 0.5, self.options.trials)
         return Loop("search", self.robot.name, steps, {"alpha_next": "alpha"}, stop, last=last)
 
@@ -182,8 +195,8 @@ class _Builder:
             (self._torques(), *stepped(self.costs, self.step, "u_try")),
             carried(self.step),
             Count(self.options.knots),
-            ("qs", "qds", "us", "gains", "feeds", *self.each),
-            ("q_try", "qd_try", "u_try"),
+            (*self._plan, "gains", "feeds", *self.each),
+            tuple(name for name, _ in self._plan.values()),
             ("q_end", "qd_end", "total_next", *unsolved),
         )
 
@@ -195,11 +208,16 @@ class _Builder:
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
             qs, qds, alpha = self.numbers.plan(x)
-            away = np.concatenate([between(robot, qs, x["q0"]), x["qd0"] - qds])
-            u = self.numbers.torques(x, alpha, away)
-            return {"u_try": bounded(u, self.options.bounds), "q_try": x["q0"], "qd_try": x["qd0"]}
+            away, tried = [between(robot, qs, x["q0"]), x["qd0"] - qds], {"q_try": x["q0"], "qd_try": x["qd0"]}
+            if self.drives:
+                tried["drive_try"] = joined_states(self.step, x)
+                away.append(tried["drive_try"] - x["drives"])
+            u = self.numbers.torques(x, alpha, np.concatenate(away))
+            return {"u_try": bounded(u, self.options.bounds), **tried}
 
-        shapes |= {"gains": (n, 2 * n), "feeds": (n,), "alpha": ()}
+        shapes |= {"gains": (n, self.step.size), "feeds": (n,), "alpha": ()}
+        shapes |= {name: (size,) for name, size in self.step.states.values()}
+        shapes |= {"drives": (self.drives,)} if self.drives else {}
         return self._graph("torques", {**shapes, **self.numbers.torque_shapes}, record)
 
     def _judge(self) -> Graph:
@@ -228,8 +246,7 @@ class _Builder:
 
     def _choice(self) -> Loop:
         """Return the loop that selects the accepted trajectory, or else the previous one."""
-        robot, n = self.robot, self.nv
-        pairs = {"qs": ("q_try", robot.nq), "qds": ("qd_try", n), "us": ("u_try", n)}
+        robot, pairs = self.robot, self._plan
         shapes: dict[str, tuple[int, ...]] = {"accepted": ()}
         for name, (tried, size) in pairs.items():
             shapes |= {name: (size,), tried: (size,)}

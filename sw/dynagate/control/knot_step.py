@@ -16,6 +16,8 @@ from dynagate.graph.loop import ITERATIONS, RESIDUAL, Loop
 from dynagate.graph.ops import BEYOND
 from dynagate.graph.recorder import Recording
 from dynagate.graph.steps import Step
+from dynagate.integrators.adjoint import before
+from dynagate.integrators.drive import COMMAND, STEP_A, STEP_B, StepDrive, undriven
 from dynagate.integrators.feedback import closed_derivatives, feedback_graph, feedback_inputs
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.motion import Motion
@@ -30,7 +32,10 @@ PREFIX = "step."
 """Prefix of values that only a step uses, such as the impulses of contacts."""
 
 APPLIED = f"{PREFIX}tau"
-"""Torques of a step with feedback, which follow from the torques of the knot."""
+"""Torques of a step with feedback or actuators, which follow from the torques of the knot."""
+
+COMMANDED = f"{PREFIX}{COMMAND}"
+"""Torques that actuators receive in a step with feedback."""
 
 Steps = tuple[Step, ...]
 
@@ -43,7 +48,9 @@ class KnotStep:
         options: Options of the step.
 
     Raises:
-        ArgumentError: The steps of the integrator begin with more than q and q̇.
+        ArgumentError: The steps of the integrator begin with more than q and q̇, or an actuator is not stable with the
+            time step.
+        ForceError: An actuator does not fit the robot.
     """
 
     def __init__(self, robot: Robot, options: StepOptions) -> None:
@@ -56,6 +63,16 @@ class KnotStep:
                 "integrator, such as 'rk4', or contacts=",
                 code="DG-SOLVER-060",
             )
+        self.drive = StepDrive(robot, self.options.step)
+
+    def check_on_chip(self) -> None:
+        """Raise ArgumentError if a chip cannot compute the step, because it has actuators."""
+        if self.drive:
+            raise ArgumentError(
+                f"the actuator {self.drive.actuators.chain[0].name} of a solver in fixed point; expected no actuators, "
+                "or floating point, such as device='cpu'",
+                code="DG-SOLVER-063",
+            )
 
     @property
     def dt(self) -> float | None:
@@ -66,7 +83,8 @@ class KnotStep:
     def inputs(self) -> dict[str, tuple[int, ...]]:
         """Return the inputs of each knot besides torques, and their shapes."""
         feedback, size = self.options.feedback, {"active": len(self.robot.constraints)}
-        of_step = {name: (size.get(name, self.robot.nv),) for name in step_inputs(self.robot, self.options.step)}
+        names = (*step_inputs(self.robot, undriven(self.options.step)), *self.drive.actuators.inputs)
+        of_step = {name: (size.get(name, self.robot.nv),) for name in names}
         return {**of_step, **(feedback_inputs(self.robot, feedback) if feedback else {})}
 
     @property
@@ -74,7 +92,17 @@ class KnotStep:
         """Whether the configuration after a step is q + dt q̇⁺, entry by entry."""
         explicit = self.options.contacts is None and self.options.step.method == "semi_implicit_euler"
         stopped = any(force.after_steps for force in self.options.forces)
-        return explicit and not stopped and not self.robot.quaternions()
+        return explicit and not stopped and not self.robot.quaternions() and not self.drive.sizes
+
+    @cached_property
+    def states(self) -> dict[str, tuple[str, int]]:
+        """The states of actuators: name -> name of the value before a step, and count of its numbers."""
+        return {name: (PREFIX + before(name), size) for name, size in self.drive.sizes.items()}
+
+    @property
+    def size(self) -> int:
+        """Count of the numbers of a state (q, q̇, states of actuators), along velocities."""
+        return 2 * self.robot.nv + sum(self.drive.sizes.values())
 
     @cached_property
     def begin(self) -> dict[str, Array]:
@@ -103,30 +131,46 @@ class KnotStep:
         """
         loop, (q, qd) = self._motion.loop, self._motion.states
         names = {**self._names(loop), q: "q_end", qd: "qd_end", "q": "q0", "qd": "qd0"}
-        names |= {"feedforward": torque, "tau": APPLIED} if self.options.feedback else {"tau": torque}
+        first = "feedforward" if self.options.feedback else COMMAND if self.drive else "tau"
+        names |= {COMMAND: COMMANDED, "tau": APPLIED, first: torque}
         return tuple(step.renamed(names) for step in loop.steps)
 
     def derivatives(self, now: Mapping[str, str]) -> tuple[Steps, Graph]:
-        """Return the steps and the graph that compute the derivatives of a step, a (2 nv, 2 nv) and b (2 nv, nv).
+        """Return the steps and the graph that compute the derivatives of a step, a (nx, nx) and b (nx, nv).
 
         Args:
             now: Names of q, qd and tau of the knot.
         """
+        feedback = self.options.feedback
+        if not feedback:
+            return self._driven(now)
+        commanded, opened = {**now, "feedforward": now["tau"]}, {name: PREFIX + name for name in ("a", "b")}
+        torque = COMMANDED if self.drive else APPLIED
+        law = feedback_graph(self.robot, feedback).named(commanded, {"tau": torque})
+        states = self.size - 2 * self.robot.nv
+        closed = closed_derivatives(self.robot, feedback, states).named({**commanded, **opened}, {})
+        first, linear = self._driven({**now, "tau": torque})
+        return (law, *first, linear.named({}, opened)), closed
+
+    def _driven(self, now: Mapping[str, str]) -> tuple[Steps, Graph]:
+        """Return the steps and the graph of the derivatives without feedback, as `derivatives` does."""
         *first, linear = self._linearized()
         assert isinstance(linear, Graph)
-        if not self.options.feedback:
+        if not self.drive:
             return tuple(step.renamed(now) for step in first), linear.renamed(now)
-        feedback, inner = self.options.feedback, {**now, "tau": APPLIED}
-        commanded, opened = {**now, "feedforward": now["tau"]}, {name: PREFIX + name for name in ("a", "b")}
-        law = feedback_graph(self.robot, feedback).named(commanded, {"tau": APPLIED})
-        closed = closed_derivatives(self.robot, feedback).named({**commanded, **opened}, {})
-        return (law, *(step.renamed(inner) for step in first), linear.renamed({**inner, **opened})), closed
+        own = {name: PREFIX + name for name in (*self.drive.carry, *self.drive.carry.values())}
+        outer, opened = {**now, **own, COMMAND: now["tau"]}, {"a": PREFIX + STEP_A, "b": PREFIX + STEP_B}
+        inner = {**now, "tau": APPLIED}
+        applied = self.drive.graph.renamed({**outer, "tau": APPLIED})
+        steps = (applied, *(step.renamed(inner) for step in first), linear.renamed({**inner, **opened}))
+        return steps, self.drive.linear.renamed({**outer, STEP_A: opened["a"], STEP_B: opened["b"]})
 
     def _linearized(self) -> Steps:
         """Return the steps without feedback whose last one computes a and b."""
+        options = undriven(self.options.step)
         if self.options.contacts is None:
-            return (linearized_step_graph(self.robot, self.options.step),)
-        loop = self.options.chosen_method.motion(self.robot, self.options.step, linearize=True).loop
+            return (linearized_step_graph(self.robot, options),)
+        loop = self.options.chosen_method.motion(self.robot, options, linearize=True).loop
         names = self._names(loop)
         *first, linear = loop.steps
         return (*(step.renamed(names) for step in first), linear.renamed({**names, "a": "a", "b": "b"}))

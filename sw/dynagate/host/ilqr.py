@@ -183,6 +183,7 @@ class Ilqr(Solver):
             warm: Solution to begin with instead: its torques, and its gains about its motion. A problem whose solution
                 is not finite begins with torques that hold the robot, and is flagged in `cold`.
             inputs: Inputs of the cost, and inputs of forces and constraints at each knot. Leading axes may be left out.
+                States of actuators before the first knot, by name, are 0 unless given.
 
         Returns:
             The motions. A problem of several whose start is not finite is flagged in `failed`.
@@ -256,12 +257,13 @@ class Ilqr(Solver):
 
         Raises:
             ArgumentError: An argument is not right, a problem is not finite, fewer than half of the problems have a
-                solution in float64, or the solver has joint_bounds or contacts.
+                solution in float64, or the solver has joint_bounds, contacts or actuators.
         """
         self.check_open()
         if not is_whole(word) or not SHORTEST <= word <= LONGEST:
             raise ArgumentError(f"word={word!r}; expected {SHORTEST} to {LONGEST} bits", code="DG-SOLVER-034")
         self.options.states.check_integers()
+        self.knot_step.check_on_chip()
         if self.step.contacts is not None:
             raise ArgumentError(
                 "contacts= of a solver in fixed point; expected compliant contact, as a force", code="DG-SOLVER-061"
@@ -323,7 +325,9 @@ class Ilqr(Solver):
     @property
     def own_asked(self) -> dict[str, ProblemInput]:
         robot, n, knots = self.robot, self.robot.nv, self.knots
-        shapes = {"qs": (knots, robot.nq), "qds": (knots, n), "us": (knots, n), "gains": (knots, n, 2 * n)}
+        size = self.knot_step.size
+        shapes = {"qs": (knots, robot.nq), "qds": (knots, n), "us": (knots, n), "gains": (knots, n, size)}
+        shapes |= {"drives": (knots, size - 2 * n)} if self.states else {}
         start = ProblemInput((robot.nq,), None, {"q0": ..., "q_last": ...})
         asked = {"q0": start, **{name: loop_input(name, shape) for name, shape in shapes.items()}}
         for name, size in self.options.states.ease_sizes().items():
@@ -385,6 +389,7 @@ class Ilqr(Solver):
         else:
             problems.fill("qs", problems.arrays["q0"][:, None])  # where quaternions have no length, ⊖ has no value
             values = {"us": ("tau", self.guess(tau, problems)), "qds": ("qds", 0.0), "gains": ("gains", 0.0)}
+            values |= {"drives": ("drives", 0.0)} if self.states else {}
         eases = self.options.states.eases(problems.arrays["q0"], problems.arrays["qd0"], self.knots)
         values |= {name: (name, problems.shaped(array)) for name, array in eases.items()}
         values |= self._multipliers(warm, cold)
@@ -397,6 +402,7 @@ class Ilqr(Solver):
         Those problems begin as in a call without a guess: at rest in their start, with the torques that hold the robot.
         """
         guess = {"us": warm.tau, "qs": warm.q[..., :-1, :], "qds": warm.qd[..., :-1, :], "gains": warm.gains}
+        guess |= {"drives": warm.actuators} if self.states else {}
         cold = np.zeros(problems.leading, dtype=bool)
         if all(np.isfinite(x).all() for x in guess.values()):
             return guess, cold
@@ -411,6 +417,7 @@ class Ilqr(Solver):
         q = np.where(np.isfinite(q := problems.start("q0")), q, self._somewhere)
         held = self.held(q.reshape(-1, self.robot.nq), problems.arrays).reshape(*problems.leading, self.robot.nv)
         begun = {"us": held[..., None, :], "qs": q[..., None, :], "qds": np.array(0.0), "gains": np.array(0.0)}
+        begun["drives"] = np.array(0.0)
         return {
             name: np.where(cold.reshape(*cold.shape, *[1] * len(shapes[name])), begun[name], x)
             for name, x in guess.items()
@@ -458,7 +465,8 @@ def _solution(problems: Problems, states: FreeStates, cold: Array) -> Solution:
     started = good | (taken > 0)
     if np.count_nonzero(started) < len(started):
         costs[~started] = np.nan
-        for name in ("q", "qd", "gains_new", states.cost):
+        drives = [name for name in ("drives_new",) if name in outputs]
+        for name in ("q", "qd", "gains_new", states.cost, *drives):
             outputs[name][~started] = np.nan
     q, qd = output("q"), output("qd")
     return Solution(
@@ -478,6 +486,7 @@ def _solution(problems: Problems, states: FreeStates, cold: Array) -> Solution:
         multipliers=np.zeros((*cold.shape, q.shape[-2] - 1, 0)),
         end_multipliers=np.zeros((*cold.shape, 0)),
         weight=np.zeros(cold.shape),
+        actuators=output("drives_new") if "drives_new" in outputs else np.zeros((*q.shape[:-2], q.shape[-2] - 1, 0)),
     )
 
 

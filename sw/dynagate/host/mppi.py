@@ -195,6 +195,7 @@ class Mppi(Solver):
                 given.
             draw: Number of the draw of the seed; the one after the last call's unless given.
             inputs: Inputs of the cost, and inputs of forces and constraints at each knot. Leading axes may be left out.
+                States of actuators before the first knot, by name, are 0 unless given.
 
         Returns:
             The torques. A problem of several whose start is not finite is flagged in `failed`.

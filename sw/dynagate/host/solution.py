@@ -25,8 +25,8 @@ class Solution:
     tau: Array
     """Torques (..., knots, nv), N m or N."""
     gains: Array
-    """Gains (..., knots, nv, 2 nv). Near the motion the torques are tau + gains (x ⊖ x̄), with x = (q, q̇) and
-    `dynagate.difference` for ⊖ of configurations.
+    """Gains (..., knots, nv, nx). Near the motion the torques are tau + gains (x ⊖ x̄), with x = (q, q̇, states of
+    actuators) and `dynagate.difference` for ⊖ of configurations; nx is 2 nv without such states.
     """
     cost: Array
     """Cost (...) of the motion."""
@@ -58,6 +58,8 @@ class Solution:
     """Multipliers (..., m) of the last state."""
     weight: Array
     """Weight (...) of squared violations, relative to the ranges of joints and the scales of constraints."""
+    actuators: Array
+    """States of actuators (..., knots, nx - 2 nv) before each knot, in the order of `forces=`."""
 
     def shifted(self, knots: int = 1) -> Solution:
         """Return the motion from a later knot on, as the guess of the next problem. The last torques and gains are
@@ -72,7 +74,7 @@ class Solution:
         Raises:
             ArgumentError: The horizon has fewer knots.
         """
-        axes = {"q": -2, "qd": -2, "tau": -2, "gains": -3, "multipliers": -2}
+        axes = {"q": -2, "qd": -2, "tau": -2, "gains": -3, "multipliers": -2, "actuators": -2}
         return replace(self, **{name: shifted_by(getattr(self, name), knots, axis) for name, axis in axes.items()})
 
     def __repr__(self) -> str:

@@ -101,8 +101,9 @@ class Solver(LoopSolver):
             largest_of(self.robot, step.feedback)
         self.step_inputs = self.knot_step.inputs
         self.parameters = parameter_ports(self.robot)
-        check_inputs(self.robot, (*_parameters(type(self)), *self.inputs, *self.step_inputs))
-        for name in self.step_inputs:
+        self.states = self.knot_step.states
+        check_inputs(self.robot, (*_parameters(type(self)), *self.inputs, *self.step_inputs, *self.states))
+        for name in (*self.step_inputs, *self.states):
             if name in self.inputs:
                 raise ArgumentError(
                     f"the cost and the steps both take an input '{name}'; expected different names: give the force a "
@@ -160,6 +161,8 @@ class Solver(LoopSolver):
         for name, shape in self.step_inputs.items():
             default = np.array(1.0) if name == "active" else None
             asked[name] = ProblemInput((self.knots, *shape), default, {name: ...})
+        for name, size in self.states.values():
+            asked[name] = ProblemInput((size,), np.array(0.0), {name: ...})
         if self.step.dt is None:
             asked[DT] = loop_input(DT, ())
         return asked
@@ -177,7 +180,8 @@ class Solver(LoopSolver):
     @cached_property
     def begun_knots(self) -> dict[str, Array]:
         """Return the values of a step that the first knot begins with, (1, ...), such as impulses of contacts."""
-        return {name: np.asarray(value, self.dtype)[None] for name, value in self.knot_step.begin.items()}
+        of_calls, begin = {name for name, _ in self.states.values()}, self.knot_step.begin
+        return {name: np.asarray(value, self.dtype)[None] for name, value in begin.items() if name not in of_calls}
 
     def begun(self, q0: npt.ArrayLike, qd0: npt.ArrayLike, inputs: Mapping[str, npt.ArrayLike]) -> Problems:
         """Return problems with these start states. No other call uses them until they are passed to `keep`.
@@ -306,6 +310,7 @@ class Solver(LoopSolver):
         """
         keys = {name: known.at(name, False) for name, known in self.inputs.items()}
         keys |= {name: name for name in self.step_inputs}
+        keys |= {name: key for name, (key, _) in self.states.items()}
         keys |= {DT: DT} if self.step.dt is None else {}
         for name in inputs:
             if name not in keys and name not in self.parameters:

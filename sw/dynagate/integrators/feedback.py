@@ -204,23 +204,26 @@ def _back(robot: Robot, closing: Graph, opened: Mapping[str, str], torque: str) 
     return recording.graph({**with_it, **{f"vjp_{name}": product for name, product in by.items()}})
 
 
-def closed_derivatives(robot: Robot, feedback: Feedback) -> Graph:
-    """Record the derivatives of a step with feedback, a (2 nv, 2 nv) by the state and b (2 nv, nv) by `feedforward`.
+def closed_derivatives(robot: Robot, feedback: Feedback, states: int = 0) -> Graph:
+    """Record the derivatives of a step with feedback, a (nx, nx) by the state and b (nx, nv) by `feedforward`.
 
     Its inputs are those of the feedback law, and the derivatives `a` and `b` of the step without feedback.
 
     Args:
         robot: The robot.
         feedback: The feedback law.
+        states: Count of the numbers that a state has besides q and q̇, those of actuators.
     """
     closing, n = feedback_graph(robot, feedback), robot.nv
+    nx = 2 * n + states
     recording, derivative = Recording("closed_derivatives", robot.name), Derivative(closing, robot)
     values = recording.replay(closing, {port.name: recording.input_like(port) for port in closing.inputs})
-    a, b = recording.input("a", (2 * n, 2 * n)), recording.input("b", (2 * n, n))
+    a, b = recording.input("a", (nx, nx)), recording.input("b", (nx, n))
     unit = np.eye(3 * n).astype(object)
     rates = {"q": unit[:n], "qd": unit[n : 2 * n], "feedforward": unit[2 * n :]}
     by = b @ derivative.along(values, rates, ["tau"])["tau"].reshape(n, 3 * n)
-    return recording.graph({"a": a + by[:, : 2 * n], "b": by[:, 2 * n :]})
+    closed = np.concatenate([a[:, : 2 * n] + by[:, : 2 * n], a[:, 2 * n :]], axis=1)
+    return recording.graph({"a": closed, "b": by[:, 2 * n :]})
 
 
 def _within(x: Scalar, most: float) -> Scalar:
