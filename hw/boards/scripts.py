@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynagate.base.errors import Error
+from dynagate.base.ownership import OWNERSHIP, with_head
 
 OUT_OF_CONTEXT = ("ooc.tcl", "ooc.xdc")
 """Names of the script and of the clock constraints for a module out of context."""
@@ -33,12 +34,15 @@ class ProjectError(Error, RuntimeError):
     """A project cannot be written, or its vendor tool failed; the text names the folder or the log."""
 
 
-def rendered(templates: Mapping[str, str], context: Mapping[str, Any]) -> dict[str, str]:
+def rendered(
+    templates: Mapping[str, str], context: Mapping[str, Any], head: Sequence[str] = OWNERSHIP
+) -> dict[str, str]:
     """Fill in templates.
 
     Args:
         templates: Name of the template of each file, by the file's name.
         context: Values for the templates.
+        head: First lines of every file except Markdown.
 
     Returns:
         Text of each file.
@@ -70,11 +74,20 @@ def rendered(templates: Mapping[str, str], context: Mapping[str, Any]) -> dict[s
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return {name: environment.get_template(template).render(context) for name, template in templates.items()}
+    texts = {name: environment.get_template(template).render(context) for name, template in templates.items()}
+    return {name: text if name.endswith(".md") else with_head(name, text, head) for name, text in texts.items()}
 
 
 def out_of_context(
-    title: str, digest: str, sources: Sequence[str], top: str, clock: str, *, part: str, clock_mhz: float
+    title: str,
+    digest: str,
+    sources: Sequence[str],
+    top: str,
+    clock: str,
+    *,
+    part: str,
+    clock_mhz: float,
+    head: Sequence[str],
 ) -> dict[str, str]:
     """Return the script and the constraints that synthesize, place and route a module out of context, by file name.
 
@@ -86,6 +99,7 @@ def out_of_context(
         clock: Name of its clock port.
         part: Ordering code of the device, unless the environment sets another.
         clock_mhz: Clock frequency in MHz.
+        head: First lines of the files.
     """
     period = 1e3 / clock_mhz
     context = {
@@ -99,4 +113,4 @@ def out_of_context(
         "outside": f"{OUTSIDE * period:.3f}",
         "most_loads": MOST_LOADS,
     }
-    return rendered({name: name for name in OUT_OF_CONTEXT}, context)
+    return rendered({name: name for name in OUT_OF_CONTEXT}, context, head)

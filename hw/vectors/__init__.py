@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dynagate.base.ownership import with_head
 from dynagate.base.storage import read_file
 from dynagate.base.untrusted import plain_text
 from dynagate.design.bodies import body_row
@@ -57,7 +58,11 @@ def bench_files(design: DesignRecord, late: Sequence[int], vectors: Mapping[str,
 def bench_texts(subject: Subject, late: Sequence[int], counts: VectorCounts) -> dict[str, str]:
     """Return the files of a module's bench without its vectors, by name."""
     filled = values(subject, late, counts, _template)
-    return {name: _filled(_template(_source(name)), filled) for name in _texts_of(subject.design, subject.module)}
+    texts = {name: _filled(_template(_source(name)), filled) for name in _texts_of(subject.design, subject.module)}
+    return {
+        name: text if name.endswith(".md") else with_head(name, text, subject.design.head)
+        for name, text in texts.items()
+    }
 
 
 def vector_texts(subject: Subject, vectors: Vectors) -> dict[str, str]:

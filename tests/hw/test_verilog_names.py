@@ -11,6 +11,7 @@ from pathlib import Path
 import dynagate
 import pytest
 from dynagate import robots
+from dynagate.base.ownership import OWNERSHIP, build_command, with_head
 from dynagate.design.verilog_list import read_list
 from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.export.identifiers import KEYWORDS, Names, instance_name, module_name, plain, with_stream_ports
@@ -165,3 +166,24 @@ end
     expected = expected.replace("    connect \\i_data$wire", "    connect \\i_data")
     assert with_stream_ports(text) == expected
     assert with_stream_ports(expected) == expected
+
+
+HEADED = ("datapath.v", "accelerator.v", "ooc.tcl", "ooc.xdc", "tests/bench.v", "tests/rules.sv", "tests/verify.sh")
+OWNED = "SPDX-License-Identifier: 0BSD"
+
+
+def test_generated_files_name_their_licence_and_command(designs: Path, tmp_path: Path) -> None:
+    arm = robots.load("two_joint_arm")
+    built = dynagate.build(arm, "forward_dynamics", ii=4, policy=Policy(word=18), axi=Axi(64), folder=designs)
+    written = "Written by: dynagate build two_joint_arm --function forward_dynamics --ii 4"
+    for name in HEADED:
+        head = "".join((built.folder / name).read_text().splitlines(keepends=True)[:5])
+        assert OWNED in head, name
+        assert OWNERSHIP[1] in head, name
+        assert written in head, name
+        assert str(designs) not in head
+    for path in write_ip(built.folder, tmp_path / "ip").glob("*.*"):
+        assert OWNED in path.read_text()[:400], path
+        assert "Written by: dynagate package" in path.read_text(), path
+    assert with_head("run.sh", "#!/bin/sh\ntrue\n") == f"#!/bin/sh\n# {OWNED}\n# {OWNERSHIP[1]}\ntrue\n"
+    assert build_command("arm; reboot", "step") == ""

@@ -120,6 +120,10 @@ class DatapathBody(Body):
         return self.ii
 
     @property
+    def pace(self) -> str:
+        return f"--ii {self.ii}"
+
+    @property
     def keeps_states(self) -> bool:
         return self.ring is not None
 

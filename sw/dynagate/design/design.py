@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.ownership import build_command, head_lines
 from dynagate.base.structure import structured
 from dynagate.design.bodies import body_row
 from dynagate.design.codec import Codec, NumberSlot
@@ -262,6 +263,11 @@ class Body(ABC):
 
     @property
     @abstractmethod
+    def pace(self) -> str:
+        """Option of `dynagate build` that chooses this kind of hardware and its size."""
+
+    @property
+    @abstractmethod
     def keeps_states(self) -> bool:
         """Whether the design is a step of a motion whose results are the inputs of the next step."""
 
@@ -362,6 +368,12 @@ class DesignRecord(Generic[AnyBody]):
     @property
     def title(self) -> str:
         return f"{self.robot_name} {self.function}"
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """The first lines of the files of the design."""
+        command = build_command(self.robot_name, self.function, self.body.pace)
+        return head_lines(command and f"{command}, with the robot and the options in design.json")
 
     @property
     def functions(self) -> Sequence[OneFunction]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.ownership import build_command
 from dynagate.base.storage import read_file, read_json
 from dynagate.design import consistent
 from dynagate.design.datapath import DatapathBody
@@ -216,14 +216,11 @@ def _command(content: Mapping[str, Any]) -> str:
     """Return the command that builds a design of an older format again, if its record has what that takes."""
     robot, core = content.get("robot"), content.get("core")
     name = robot.get("name") if isinstance(robot, dict) else None
-    words = [name, content.get("function")]
-    if not all(isinstance(word, str) and re.fullmatch(r"[A-Za-z0-9_,.-]{1,200}", word) for word in words):
-        return ""
     pace = "--ii", content.get("ii")
     if isinstance(core, dict):
         pace = "--units", core.get("units")
-    more = f" {pace[0]} {pace[1]}" if type(pace[1]) is int else ""
-    return f", for example `dynagate build {name} --function {words[1]}{more}` with its other options"
+    command = build_command(name, content.get("function"), f"{pace[0]} {pace[1]}" if type(pace[1]) is int else "")
+    return f", for example `{command}` with its other options" if command else ""
 
 
 def verilog_files(design: DesignRecord[Any]) -> list[str]:

@@ -113,6 +113,10 @@ class ProgramBody(Body):
         return self.period
 
     @property
+    def pace(self) -> str:
+        return f"--units {self.core['units']}"
+
+    @property
     def keeps_states(self) -> bool:
         return self.loop is not None
 

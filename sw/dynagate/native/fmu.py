@@ -15,6 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 import dynagate
 from dynagate.base.errors import ArgumentError
+from dynagate.base.ownership import OWNERSHIP
 from dynagate.base.untrusted import identifier, plain_text
 from dynagate.dynamics.configuration import neutral
 from dynagate.dynamics.steps.step import DEFAULT_STEP
@@ -22,7 +23,6 @@ from dynagate.forces.options import DEFAULTS, AlgorithmOptions
 from dynagate.graph import Graph, trace
 from dynagate.native.cross_compile import compiler_for, shared_library
 from dynagate.native.headers import in_one_text
-from dynagate.native.package_files import OWNERSHIP
 from dynagate.native.platforms import chosen_platforms
 from dynagate.native.portable import SEGMENT_PLACES, PortableStep
 from dynagate.native.source import stamp_of
