@@ -123,6 +123,7 @@ __all__ = [
     "robots",
     "trace",
     "view",
+    "whole_body_torque",
 ]
 
 _LAZY = {
@@ -169,6 +170,7 @@ _LAZY = {
     "inverse_kinematics": "dynagate.host.inverse_kinematics",
     "IkSolution": "dynagate.host.inverse_kinematics",
     "mppi": "dynagate.host.mppi",
+    "whole_body_torque": "dynagate.host.whole_body",
     "open": "dynagate.host",
 }
 _NAMED = {
@@ -176,6 +178,7 @@ _NAMED = {
     "inverse_kinematics": "InverseKinematics",
     "mppi": "Mppi",
     "payload_estimator": "PayloadEstimator",
+    "whole_body_torque": "WholeBodyTorque",
 }
 """Names here -> other names in their modules."""
 

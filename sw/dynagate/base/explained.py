@@ -36,6 +36,7 @@ PUBLIC_NAMES = {
     "InverseKinematics": "dynagate.inverse_kinematics",
     "Mppi": "dynagate.mppi",
     "PayloadEstimator": "dynagate.payload_estimator",
+    "WholeBodyTorque": "dynagate.whole_body_torque",
 }
 """Classes that users call by another name -> that name."""
 KINDS: dict[object, tuple[Any, str]] = {
