@@ -309,6 +309,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.fixedpoint.wordlength.sampled_errors",  # numbers in a datasheet and in warnings
         "dynagate.integrators.feedback",  # options of rollouts, which the request holds
         "dynagate.integrators.motion_options",
+        "dynagate.integrators.drive",  # actuators, which no chip has
         "dynagate.hw.format_warnings",
         "dynagate.base.changed_options",  # which options differ from their defaults
         "dynagate.base.foreign_names",  # words of errors

@@ -224,14 +224,14 @@ def test_episodes_in_the_browser_and_in_files(tmp_path: Path, monkeypatch: pytes
     for _ in range(4):
         env.step(np.zeros((2, 2)))
         assert env.render() is None
-        assert env._view is not None
-        shown.append(len(env._view.q))
-        np.testing.assert_allclose(env._view.q[-1], env.batch.q[0], atol=1e-7)
+        assert env.page is not None
+        shown.append(len(env.page.q))
+        np.testing.assert_allclose(env.page.q[-1], env.batch.q[0], atol=1e-7)
     assert shown == [2, 3, 1, 2]
     env.draw(tmp_path / "episode.html")
     assert '"frames": 3' in (tmp_path / "episode.html").read_text()
     env.close()
-    assert env._view is None
+    assert env.page is None
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
         self.batch = EnvBatch(task, num_envs, dtype=dtype, threads=threads)
         self._motion: list[Array] = []
         self._episode: list[Array] = []
-        self._view: View | None = None
+        self.page: View | None = None
         self._shown = 0.0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
@@ -138,17 +138,17 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
         """Show the present episode of the first robot in the browser, at most once in SHOWN_EVERY seconds."""
         from dynagate.views.scene.browser import view
 
-        if self._view is None:
-            self._view = view(self.task.robot, np.array(self._motion), dt=self.task.period)
+        if self.page is None:
+            self.page = view(self.task.robot, np.array(self._motion), dt=self.task.period)
         elif time.monotonic() - self._shown > SHOWN_EVERY:
-            self._view.q = np.array(self._motion)
+            self.page.q = np.array(self._motion)
             self._shown = time.monotonic()
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close the page in the browser."""
-        if self._view is not None:
-            self._view.close()
-            self._view = None
+        if self.page is not None:
+            self.page.close()
+            self.page = None
 
     def render(self) -> Any:
         """Return a picture (480, 640, 3) of each robot with render_mode "rgb_array", else None.

@@ -113,7 +113,7 @@ class LimitWatch:
             return
         self.look_at_positions(q)
         if self.of_efforts and _any_outside(tau, -self.most, self.most):
-            passed = np.asarray(_outside(tau, -self.most, self.most)).reshape(-1, self.robot.nv).any(axis=0)
+            passed: Array = np.asarray(_outside(tau, -self.most, self.most).reshape(-1, self.robot.nv).any(axis=0))
             names = [joint.name for joint, _, at in self.robot.moving() if passed[at].any()]
             text = "is given more than its limit of effort, which no rollout cuts; clip tau to robot.effort"
             self.of_efforts = not _warn(self.robot, names, text)
