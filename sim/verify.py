@@ -53,6 +53,8 @@ MOST_FAULTS = 3
 """Largest number of wrong bench files in an error."""
 BUG = "report this as a bug: the hardware does not do what its design says"
 """Advice at the end of errors."""
+OVERFLOWS = "overflows in "
+"""First words of the names of coverage points that a design need not reach."""
 _COUNT = re.compile(r"^(samples|cycles) (\d+)$", flags=re.M)
 _COVERED = re.compile(r"^coverage (.+): (\d+)$", flags=re.M)
 _ERROR = re.compile(r"^error (.+): (.+)$", flags=re.M)
@@ -121,26 +123,32 @@ class Verified:
         """Return whether all benches passed."""
         return all(run.passed for run in self.runs)
 
-    def covered(self) -> tuple[int, int]:
-        """Return how many coverage points of the Verilog benches were reached, and how many there are.
-
-        Overflows are not counted, since a design may overflow in no state.
-        """
-        counts = {
+    def covered(self) -> dict[tuple[str, str], bool]:
+        """Return whether each coverage point of the Verilog benches was reached, by module and name of the point."""
+        return {
             (run.module, name): any(other.coverage.get(name, 0) for other in self.runs if other.module == run.module)
             for run in self.runs
             for name in run.coverage
-            if not name.startswith("overflows in ")
         }
-        return sum(counts.values()), len(counts)
+
+    def _coverage(self) -> Iterator[str]:
+        """Yield lines on coverage: how many points were reached, and the names of the others.
+
+        Overflows are not counted, since a design may overflow in no state.
+        """
+        reached = self.covered()
+        kinds = [point for point in reached if not point[1].startswith(OVERFLOWS)]
+        if kinds:
+            yield f"functional coverage: {sum(reached[point] for point in kinds)} of {len(kinds)} kinds seen"
+        missed = [f"{name} ({module})" for (module, name), seen in reached.items() if not seen]
+        if missed:
+            yield f"  not seen: {', '.join(missed)}"
 
     def text(self) -> str:
         """Return the results for a terminal."""
-        seen, counted = self.covered()
         lines = [f"{self.design.title}, design {self.design.hash[:16]}, {self.source}"]
         lines += [run.text() for run in self.runs]
-        if counted:
-            lines.append(f"functional coverage: {seen} of {counted} kinds seen")
+        lines += self._coverage()
         failed = [run for run in self.runs if not run.passed]
         lines.append("FAIL" if failed else "PASS")
         lines += [f"  {run.step}: {run.fault.strip().splitlines()[0]}" for run in failed]
