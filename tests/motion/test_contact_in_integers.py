@@ -18,6 +18,8 @@ from dynagate.forces.contact import ContactError
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.recorder import Recording
+from dynagate.host.devices.program_session import longest_wait
+from dynagate.host.sim_links import IDLE_CYCLES
 from dynagate.hw.processor.compiler.motion import motion_and_formats
 from dynagate.integrators.chip_motion import FAILURES, STATE, ChipMotion
 from dynagate.integrators.implicit.contact_method import ContactIntegrator
@@ -132,6 +134,14 @@ def test_what_contact_on_a_core_does_not_take(options: dict[str, Any], text: str
     with pytest.raises((ArgumentError, ContactError), match=text):
         dynagate.build(ARM, "rollout", region=REGION, folder=tmp_path, **{"units": 4, **options})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.long
+def test_a_link_waits_for_the_longest_steps(tmp_path: Path) -> None:
+    """Four hundred sweeps in each step of a sample take more cycles than a link waits for otherwise."""
+    built = dynagate.build(ARM, "rollout", units=4, region=REGION, contacts=CONTACT, folder=tmp_path, dt=1e-3)
+    body = built.design.body
+    assert longest_wait(built.design) >= body.loop.steps * max(most for _, most in body.shell.spans) > IDLE_CYCLES
 
 
 @pytest.mark.long

@@ -144,7 +144,7 @@ class ProgramSession(ShellSession):
         tags = tags_from(self.tags.take(len(asked)), len(asked))
         rows[:, asked.shape[1]] = tags
         answers = link.buffer((len(asked), beats(1, axi.width), axi.lanes))
-        link.allow_cycles(design.body.period * RETRIES * (1 + design.options.get("iterations", 0)))
+        link.allow_cycles(longest_wait(design))
         try:
             link.carry(replace(axi, words=Sides(asked.shape[1], 1), beats=Sides(size, answers.shape[1])))
             link.write(samples)
@@ -373,6 +373,18 @@ def program_device(session: ProgramSession) -> Executor:
             devices = {each.name: PartDevice(each, ProgramDevice(session, each)) for each in design.body.functions}
             return FunctionsDevice(design.function, devices)
         return ProgramSteps(session, motion=chip_motion_of(design)) if design.keeps_states else ProgramDevice(session)
+
+
+def longest_wait(design: DesignRecord[ProgramBody]) -> int:
+    """Return the cycles in which a program may send nothing: its solver's iterations, or the longest steps of a sample.
+
+    Args:
+        design: Record of the program.
+    """
+    body = design.body
+    solving = body.period * RETRIES * (1 + design.options.get("iterations", 0))
+    slowest = max((most for _, most in body.shell.spans), default=0) if body.shell is not None else 0
+    return max(solving, slowest * (body.loop.steps if body.loop is not None else 1))
 
 
 def chip_motion_of(design: DesignRecord[ProgramBody]) -> ChipMotion | None:
