@@ -1,7 +1,8 @@
 """Train a quadruped to walk at a commanded speed, by PPO in JAX on `dynagate.envs.LeggedEnv`.
 
     pip install '.[rl]'
-    python -m examples.train_quadruped --folder walk
+    python -m examples.train_quadruped --robot aliengo.urdf --feet FL_foot,FR_foot,RL_foot,RR_foot \\
+        --stance '*thigh*=0.8,*calf*=-1.6' --stiffness 60 --damping 2 --folder walk
 
 The policy sends targets of joints at 50 Hz. Each update prints the mean reward of an action. The folder then has the
 policy, the curve of rewards, and a motion as a GIF and as a page for a browser. Other robots are options (`--help`).
