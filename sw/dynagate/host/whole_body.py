@@ -66,7 +66,7 @@ class WholeBodySolution:
     kept: Array
     """Whether all active contacts stay, (...): no acceleration is larger than `tolerance`."""
     converged: Array
-    """Whether the result is the optimum to about seven digits, (...)."""
+    """Whether the gradient, and the products of bounds and their multipliers, are small, (...)."""
 
     def __repr__(self) -> str:
         shape = self.converged.shape
