@@ -10,12 +10,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, Robot, evaluate, robots, trace
+from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.forces import Friction
 from dynagate.native.package import graph_package
@@ -217,6 +219,60 @@ def test_solvers_solve_the_same_problems_as_in_python(tmp_path: Path) -> None:
     target = {name: np.array([0.3, 0.1, 0.4]) for name in finder.inputs}
     name = loop_name(finder.write_cmake(folder, starts, **target), folder)
     assert wrong_outputs(folder, name, ["gcc", "-std=c11"], "-O1") == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"nodes": 3, "bounds": 0.4, "seed": 7}], ids=["knots", "nodes and bounds"])
+def test_sampled_torques_are_those_of_python(options: dict[str, Any], tmp_path: Path) -> None:
+    """One draw of MPPI, for five problems with draws 0 to 4."""
+    random = np.random.default_rng(2)
+    cost = dynagate.control.Cost.quadratic(q=1.0, qd=0.1, tau=0.01, final=10.0)
+    shared = {"knots": 5, "dt": 0.02, "cost": cost, "temperature": 1.0, "spread": [1.0, 0.5], "samples": 16}
+    sampler = dynagate.mppi(ARM, **shared, **options, device="numpy")
+    starts, goals = random.uniform(-1.0, 1.0, (2, 5, 2))
+    name = loop_name(sampler.write_cmake(tmp_path, starts, 0.0 * starts, goal=goals), tmp_path)
+    assert wrong_outputs(tmp_path, name, ["gcc", "-std=c11"], "-O1", "-fsanitize=undefined") == 0
+    text = (tmp_path / f"{name}_test.c").read_text()
+    sampled = sampler(starts[3], np.zeros(2), goal=goals[3], draw=3)
+    assert repr(float(sampled.tau[0, 0])) in text
+    assert repr(float(sampled.effective)) in text
+    body = tmp_path / f"{name}_body.h"
+    body.write_text(body.read_text().replace("key = ", "key = 1u + "))
+    assert wrong_outputs(tmp_path, name, ["gcc", "-std=c11"], "-O1") > 0
+
+
+def test_a_draw_out_of_range_and_costs_that_are_not_finite(tmp_path: Path) -> None:
+    """The status is 1 for a draw of no number; samples without a finite cost leave the guess."""
+    cost = dynagate.control.Cost.quadratic(q=1.0, qd=0.1, tau=0.01, final=10.0)
+    options = {"temperature": 1.0, "spread": 0.5, "samples": 4, "device": "numpy"}
+    sampler = dynagate.mppi(ARM, knots=2, dt=0.02, cost=cost, **options)
+    name = loop_name(sampler.write_cmake(tmp_path, np.zeros(2), np.zeros(2), goal=np.zeros(2)), tmp_path)
+    declared = re.findall(r"(in |out) +(\w+)(?:\[|:)", (tmp_path / f"{name}.h").read_text())
+    numbers = "".join(f"static double {label}[16];\n" for label in dict.fromkeys(label for _, label in declared))
+    passed = ", ".join(dict.fromkeys(label for _, label in declared))
+    (tmp_path / "main.c").write_text(
+        f"""#include "{name}.h"
+        #include <math.h>
+        {numbers}static double workspace[{name}_workspace];
+        static int status(void) {{ return {name}_f64({passed}, workspace, {name}_workspace); }}
+        int main(void) {{
+            int wrong = status() != 0 || failed[0] != 0;
+            draw[0] = -1; wrong += 2 * (status() != 1);
+            draw[0] = NAN; wrong += 4 * (status() != 1);
+            draw[0] = 4294967296.0; wrong += 8 * (status() != 1);
+            draw[0] = 4294967295.0; cost_goal[0] = INFINITY; tau[0] = 3;
+            return wrong + 16 * (status() != 0 || failed[0] != 1 || tau_mean[0] != 3 || effective[0] != 0);
+        }}"""
+    )
+    sources = [tmp_path / "main.c", tmp_path / f"{name}_f64.c"]
+    subprocess.run(["gcc", "-std=c11", "-O1", *sources, "-o", tmp_path / "run", "-lm"], check=True)
+    assert subprocess.run([tmp_path / "run"], check=False).returncode == 0
+
+
+def test_controllers_are_written_from_the_reference() -> None:
+    cost = dynagate.control.Cost.quadratic(q=1.0, qd=0.1, tau=0.01, final=10.0)
+    sampler = dynagate.mppi(ARM, knots=2, dt=0.02, cost=cost, temperature=1.0, spread=0.5, samples=4)
+    with pytest.raises(ArgumentError, match=r"device='cpu'; expected device='numpy'"):
+        sampler.write_cmake("unused", np.zeros(2), np.zeros(2), goal=np.zeros(2))
 
 
 def test_the_header_lists_units_and_joints(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +14,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import AT_LEAST_ZERO, check_count, check_positive, one_or_several
 from dynagate.base.arrays import Array
 from dynagate.base.changed_options import changed_in_call, of_call
+from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.foreign_names import answering
 from dynagate.base.philox import DEVIATION
@@ -27,7 +30,13 @@ from dynagate.integrators.feedback import Feedback
 from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.motion_options import MotionOptions
 from dynagate.native import noise
+from dynagate.native.package import sampling_package
+from dynagate.native.package_content import STATES
+from dynagate.native.package_files import write_package
+from dynagate.native.portable_loop import same_inputs
+from dynagate.native.portable_sampling import DRAW, MEAN, PortableSampling, SampleOptions
 from dynagate.native.sampling import Sampling
+from dynagate.native.source import kernel_name
 from dynagate.robot.checked import RobotOrName
 
 MPPI = "mppi"
@@ -216,6 +225,55 @@ class Mppi(Solver):
         sampled = Sampled(**{name: problems.output(name) for name in problems.outputs})
         self.keep(problems)
         return sampled
+
+    def write_cmake(
+        self,
+        folder: str | os.PathLike[str],
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike,
+        tau: npt.ArrayLike | None = None,
+        **inputs: npt.ArrayLike,
+    ) -> list[Path]:
+        """Write one draw as a CMake project of C and C++17, as `dynagate emit --cmake` does for functions.
+
+        The C draws around the torques `tau` of one problem, in a workspace that the caller passes, with the numbers of
+        the input `draw`. Its result `tau_mean` is the guess of the next call. The samples are those of the first
+        problem of a call in Python with the same draw.
+
+        Args:
+            folder: Folder to write the files into. It is made if it is missing.
+            q0: Start positions (..., nq) of problems for the test, rad, m and unit quaternions.
+            qd0: Start velocities (..., nv), rad/s or m/s.
+            tau: Guess of the torques (..., knots, nv), N m or N; None for those that hold the robot.
+            inputs: Inputs of the cost and of forces, as in a call.
+
+        Returns:
+            The files.
+
+        Raises:
+            ArgumentError: An argument is not right, or the device is not "numpy", which computes the test's results.
+        """
+        self.check_open()
+        if self.device != "numpy":
+            raise ArgumentError(
+                f"write_cmake of a controller on device={self.device!r}; expected device='numpy'", code="DG-SOLVER-064"
+            )
+        samples = SampleOptions(self._lines, self.samples, self.seed, self.temperature, self.bounds)
+        same = same_inputs({name: each.parts for name, each in self.asked.items()})
+        text = PortableSampling(self.loop, kernel_name(self.loop), self.fixed, same, samples)
+        with np.errstate(all="ignore"):
+            problems = self.begun(q0, qd0, inputs)
+            self.put(problems, {"tau": ("tau", self.guess(tau, problems)), **self.inputs_by_name(inputs)})
+            known = {name: x[np.arange(STATES) % len(x)] for name, x in problems.inputs.items()}
+            results = [self.new_outputs(1) for _ in range(STATES)]
+            for k, outputs in enumerate(results):
+                self._once(known["tau"][k : k + 1], {name: x[k : k + 1] for name, x in known.items()}, outputs, k)
+        self.keep(problems)
+        expected = {name: np.concatenate([each[name] for each in results]).astype(float) for name in results[0]}
+        expected[MEAN] = expected.pop("tau")
+        own = {each.port.name for each in text.arguments if not each.is_output}
+        tested = {name: x for name, x in known.items() if name in own} | {DRAW: np.arange(float(STATES))}
+        return write_package(sampling_package(text, self.robot, tested, expected), folder)
 
     @property
     def own_asked(self) -> dict[str, ProblemInput]:

@@ -16,6 +16,7 @@ from dynagate.graph.region import Region
 from dynagate.native.package_content import STATES, Package, ReferenceVectors
 from dynagate.native.portable import PortableStep, arguments_of, graph_body
 from dynagate.native.portable_loop import PortableLoop
+from dynagate.native.portable_sampling import PortableSampling
 from dynagate.native.source import kernel_name
 from dynagate.robot import Robot
 
@@ -90,6 +91,32 @@ def loop_package(
         counts=text.counts,
         iterations=loop.iterations(problems),
         reports=text.checks,
+    )
+
+
+def sampling_package(
+    text: PortableSampling, robot: Robot, problems: Mapping[str, Array], expected: Mapping[str, Array]
+) -> Package:
+    """Return the package of sampled rollouts.
+
+    Args:
+        text: The C.
+        robot: Its robot, for the comments.
+        problems: Inputs of the test by name, (STATES, *shape).
+        expected: Results of the test by name, (STATES, *shape). They are not compared in float32, whose rounding
+            changes the weights.
+    """
+    loop = text.loop.loop
+    tolerances = {"f64": dict.fromkeys(expected, LEAST_TOLERANCE["f64"]), "f32": dict.fromkeys(expected, math.inf)}
+    return Package(
+        text.name,
+        f"{plain_text(loop.robot)} {loop.name}",
+        robot,
+        text.arguments,
+        list(text.body()),
+        ReferenceVectors(problems, expected, tolerances),
+        workspace=text.workspace,
+        reports=False,
     )
 
 

@@ -18,6 +18,7 @@ LIKE = {
     "bias_torque": "tau",
     "feedforward": "tau",
     "tau_used": "tau",
+    "tau_mean": "tau",
 }
 """Argument -> argument with the same units."""
 
@@ -31,6 +32,9 @@ OTHERS = {
     "link_positions": "m",
     "frame_position": "m",
     "frame_rotation": "1",
+    "draw": "1",
+    "effective": "1",
+    "failed": "1",
 }
 """Units of arguments whose units do not depend on joints."""
 

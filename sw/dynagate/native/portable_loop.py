@@ -57,10 +57,13 @@ class PortableLoop:
         name: Name of the function.
         fixed: Values of inputs that are constants of the function, (1, *shape) by name.
         same: Loop input -> loop input that has the same values.
+        inner: Whether only other functions of the file call it.
     """
 
-    def __init__(self, loop: Loop, name: str, fixed: Mapping[str, Array], same: Mapping[str, str]) -> None:
-        self.loop, self.name, self.fixed, self.same = loop, name, fixed, same
+    def __init__(
+        self, loop: Loop, name: str, fixed: Mapping[str, Array], same: Mapping[str, str], *, inner: bool = False
+    ) -> None:
+        self.loop, self.name, self.fixed, self.same, self.inner = loop, name, fixed, same, inner
         own = loop.stop.iterations if isinstance(loop.stop, Count) else 1
         self.counts = own is None
         """Whether a call passes the number of iterations."""
@@ -98,9 +101,10 @@ class PortableLoop:
             yield from text.function("static", "real")
         for k, port in enumerate(self.loop.inputs):
             if port.name in self.fixed:
-                values = (_literal(float(x)) for x in self.fixed[port.name].ravel())
+                values = (literal(float(x)) for x in self.fixed[port.name].ravel())
                 yield from constants(f"static const real fixed{k}[]", values)
-        yield f"int {CALL}({self.name})({', '.join(self.declared('real'))}) DYNAGATE_NOEXCEPT {{"
+        symbol = f"static int {self.name}" if self.inner else f"int {CALL}({self.name})"
+        yield f"{symbol}({', '.join(self.declared('real'))}) DYNAGATE_NOEXCEPT {{"
         yield f"    if (!workspace || workspace_size < {self.workspace}) return {TOO_SMALL};"
         if self.counts:
             yield "    const long count = iterations;"
@@ -137,7 +141,7 @@ class PortableLoop:
         ]
 
 
-def _literal(value: float) -> str:
+def literal(value: float) -> str:
     """Return a constant of C."""
     if math.isfinite(value):
         return f"(real){value!r}"
