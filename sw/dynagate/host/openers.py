@@ -9,7 +9,7 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, quiet
-from dynagate.host.devices import board, cpu, cuda, fixed, numpy, programs, sim
+from dynagate.host.devices import board, cpu, cuda, fixed, numpy, programs, sim, tiers
 from dynagate.host.devices.options import (
     DESIGN,
     FUNCTION,
@@ -26,7 +26,7 @@ from dynagate.host.devices.sources import DesignSource
 OPENERS: dict[tuple[Kind, str], Opener] = {
     (FUNCTION, "numpy"): Opener(numpy.Numpy, numpy.open_function, scans=True),
     (FUNCTION, "fixed"): Opener(fixed.IntegerExecutor, fixed.open_function, scans=True),
-    (FUNCTION, "cpu"): Opener(cpu.Cpu, cpu.open_function, scans=True),
+    (FUNCTION, "cpu"): Opener(cpu.Cpu, tiers.open_function, scans=True),
     (FUNCTION, "cuda"): Opener(cuda.Cuda, cuda.open_function, scans=True),
     (LOOP, "numpy"): Opener(numpy.LoopInNumpy, numpy.open_loop),
     (MOTION, "fixed"): Opener(fixed.MotionInFixed, fixed.open_motion),

@@ -16,9 +16,8 @@ from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, quiet
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
-from dynagate.host.devices.certified import CertifiedOptions, certified_graph_of
+from dynagate.host.devices.certified import CertifiedOptions
 from dynagate.host.devices.face import Executor, Overflow
-from dynagate.host.devices.functions import opening_graphs
 from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.scan import set_ports
@@ -68,30 +67,6 @@ class Cpu(CertifiedOptions, LoopOnCpu):
 
 TIERS = ("compiled", "interpreted", "auto")
 """Ways to compute a graph on this processor."""
-
-
-def _open_graph(graph: Graph, options: Cpu, progress: Progress) -> Executor:
-    if options.tier != TIERS[0]:
-        from dynagate.host.devices.tiers import open_tier
-
-        return open_tier(graph, options, progress)
-    return CpuDevice(
-        graph,
-        dtype=options.dtype,
-        threads=options.threads,
-        layout=options.layout,
-        pack=options.pack,
-        progress=progress,
-    )
-
-
-def _open_scan(loop: Loop, external_forces: bool, options: Cpu, progress: Progress) -> Executor:
-    return CpuScan(
-        loop, external_forces, dtype=options.dtype, threads=options.threads, pack=options.pack, progress=progress
-    )
-
-
-open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
 
 
 def open_loop(source: LoopSource, options: LoopOnCpu, progress: Progress = quiet) -> LoopExecutor:

@@ -12,8 +12,11 @@ import numpy.typing as npt
 from dynagate.base.progress import Progress
 from dynagate.base.warned import warn
 from dynagate.graph import Graph
-from dynagate.host.devices.cpu import Cpu, CpuDevice
+from dynagate.graph.loop import Loop
+from dynagate.host.devices.certified import certified_graph_of
+from dynagate.host.devices.cpu import TIERS, Cpu, CpuDevice, CpuScan
 from dynagate.host.devices.face import Executor, Overflow
+from dynagate.host.devices.functions import opening_graphs
 from dynagate.host.devices.numpy import NumpyDevice
 from dynagate.host.inputs import Arrays
 from dynagate.native.arrays import new_arrays
@@ -166,3 +169,25 @@ class UncompiledDevice(NumpyDevice):
 
     def fits(self, array: npt.NDArray[np.float64]) -> bool:
         return True
+
+
+def _open_graph(graph: Graph, options: Cpu, progress: Progress) -> Executor:
+    if options.tier != TIERS[0]:
+        return open_tier(graph, options, progress)
+    return CpuDevice(
+        graph,
+        dtype=options.dtype,
+        threads=options.threads,
+        layout=options.layout,
+        pack=options.pack,
+        progress=progress,
+    )
+
+
+def _open_scan(loop: Loop, external_forces: bool, options: Cpu, progress: Progress) -> Executor:
+    return CpuScan(
+        loop, external_forces, dtype=options.dtype, threads=options.threads, pack=options.pack, progress=progress
+    )
+
+
+open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
