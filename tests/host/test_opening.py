@@ -31,7 +31,7 @@ def design(designs: Path) -> Design:
 OPTIONS: dict[str, tuple[str, str]] = {
     "numpy": ("pack, certificate, region", "threads"),
     "fixed": ("policy, region, certificate", "pack"),
-    "cpu": ("dtype, threads, certificate, region, layout, pack", "stream"),
+    "cpu": ("dtype, threads, certificate, region, layout, pack, tier", "stream"),
     "cuda": ("dtype, layout, pack, number, stream", "threads"),
 }
 """By device the options that it takes besides those of algorithms, and one that it does not take."""

@@ -114,7 +114,7 @@ def test_a_project_replaces_its_files_and_keeps_what_tools_wrote(designs: Path, 
     (folder / "build.tcl").write_text("damaged")
     assert project("vcu118", designs, tmp_path).folder == folder
     assert (folder / "accelerator.bit").read_text() == "bits"
-    assert (folder / "build.tcl").read_text().startswith("# two_joint_arm forward_dynamics for AMD VCU118")
+    assert "\n# two_joint_arm forward_dynamics for AMD VCU118" in (folder / "build.tcl").read_text()
 
 
 def test_a_project_that_cannot_be_written_leaves_nothing(

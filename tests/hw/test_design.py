@@ -345,7 +345,6 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.base.errors",
         "dynagate.base.ownership",  # words in the heads of files
         "dynagate.base.caching",  # what is kept in memory
-        "dynagate.base.garbage",
         "dynagate.base.upper_limits",  # what is refused
         "dynagate.design.design",
         "dynagate.design.files",

@@ -318,7 +318,7 @@ def test_a_damaged_library_is_compiled_again(damage: str, built: Design, own_cac
         ('$system("touch {canary}")', r"'\$system'"),
         ('$c("fopen(\\"{canary}\\", \\"w\\");")', r"'\$c'"),
         ("$system(1)", r"'\$system'"),
-        ("\\a $c(1)", r"'\$c'"),
+        ("\\a $c(1)", r"'\\+a'"),
         ("/* // */ $c(1)", r"'\$c'"),
         ("1$c(1)", r"'\$c'"),
         ("`include /etc/passwd", "'`'"),

@@ -93,6 +93,7 @@ COMPLETED = {
     "dynagate.host.rollouts.Rollout.__init__": "dynagate.Rollout",
     "dynagate.host.ilqr.Ilqr.__init__": "dynagate.ilqr",
     "dynagate.host.mppi.Mppi.__init__": "dynagate.mppi",
+    "dynagate.host.whole_body.WholeBodyTorque.__init__": "dynagate.whole_body_torque",
 }
 """Public calls with more parameters: each option is a keyword, so that an editor completes it and a type checker
 reports a wrong one (tests/calls/test_typed_calls.py)."""

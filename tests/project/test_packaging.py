@@ -22,7 +22,7 @@ from dynagate.cli import main
 from dynagate.cli.errors import BUG
 from dynagate.cli.extras import MANAGERS, require, require_programs, simulation_programs
 from dynagate.native.cache import check_own
-from dynagate.native.compile import compiler, nvcc
+from dynagate.native.compile import CompileError, compiler, nvcc
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
@@ -124,6 +124,19 @@ def troubles() -> list[str]:
     return re.findall(r"^\| `(.*?)` \|", table, flags=re.M)
 
 
+def outdated(folder: Path) -> str:
+    """Return what dynagate says of a compiler that lacks a flag."""
+    script = folder / "old-compiler"
+    script.write_text('#!/bin/sh\nfor flag; do [ $flag = -std=gnu11 ] && exit 1; done\nexec gcc "$@"\n')
+    script.chmod(0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CC", str(script))
+        patch.setenv("DYNAGATE_CACHE", str(folder / "cache"))
+        with pytest.raises(CompileError) as caught:
+            dynagate.compile("two_joint_arm", "mass_matrix")
+    return str(caught.value)
+
+
 def provoked(folder: Path) -> list[str]:
     """What dynagate says where something is missing, full or not the user's own."""
     (folder / "open").mkdir()
@@ -139,7 +152,7 @@ def provoked(folder: Path) -> list[str]:
         with pytest.raises((click.ClickException, Error)) as caught:
             call()
         texts.append(getattr(caught.value, "message", str(caught.value)))
-    texts.append(full_disk(folder))
+    texts += [full_disk(folder), outdated(folder)]
     for arguments in (["build", "hyq", "--floating-base"], ["info", "nobody"]):
         texts.append(CliRunner().invoke(main, arguments).output)
     return texts

@@ -14,7 +14,6 @@ from dynagate.base.caching import Cache, Same
 from dynagate.base.changed_options import of_call
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.base.garbage import paused_collection
 from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics import EXTERNAL, FunctionRow, Tree, function, of_frame, tree_of
 from dynagate.dynamics.friction import friction_in
@@ -190,8 +189,7 @@ def _traced(asked: _Asked) -> Graph:
     """Return the graph, from the kept ones if it is among them."""
     options = tuple((name, _as_key(value)) for name, value in sorted(asked.options.items()))
     key = asked.robot, Same(asked.algorithm), tuple(asked.chosen), asked.common, options
-    with paused_collection():
-        return GRAPHS.get(key, lambda: _recorded(asked))
+    return GRAPHS.get(key, lambda: _recorded(asked))
 
 
 def _as_key(value: Any) -> Hashable:

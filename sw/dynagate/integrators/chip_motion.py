@@ -98,9 +98,10 @@ class ChipMotion:
         if self.motion.failed is not None:
             constants["failed"] = 0.0
         blocks = in_blocks(self.motion.loop, constants)
-        names = dict(zip(self.motion.states, STATE, strict=True))
-        names |= {value: extra(name) for name, (value, _) in self.motion.extras.items()}
-        names |= {} if self.motion.failed is None else {self.motion.failed: FAILURES}
+        kept = dict(zip(self.motion.loop.kept, blocks.loop.kept, strict=True))  # blocks name counters after their loops
+        names = {kept[value]: state for value, state in zip(self.motion.states, STATE, strict=True)}
+        names |= {kept[value]: extra(name) for name, (value, _) in self.motion.extras.items()}
+        names |= {} if self.motion.failed is None else {kept[self.motion.failed]: FAILURES}
         return Blocks(replace(blocks.loop.renamed(names), name=ROLLOUT), blocks.starts)
 
     def begun(self, q: Array, qd: Array) -> dict[str, Array]:

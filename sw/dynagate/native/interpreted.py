@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from dynagate.base.garbage import paused_collection
 from dynagate.graph import Graph
 from dynagate.native.arrays import TYPES
 from dynagate.native.compile import BLOCKS, CompileError, library
@@ -43,8 +42,7 @@ def interpreted_code(graph: Graph, dtype: np.dtype[Any], folder: Path | None = N
         CompileError: The interpreter is not in the cache and cannot be compiled.
     """
     rows, planes, one = loaded(dtype, folder)
-    with paused_collection():
-        listed = instructions(graph)
+    listed = instructions(graph)
     program = _program(listed)
     return KernelCode(rows, planes, one, (ctypes.addressof(program),), (program, listed))
 
