@@ -34,6 +34,9 @@ class Cone(Protocol):
     def inverse_scaling(self) -> Array:
         """Return W⁻² (count, count)."""
 
+    def scaled_back(self, step: Array) -> Array:
+        """Return W⁻² ds (count,), for a step ds (count,) of the slack."""
+
     def centering(self, target: Scalar, slack: Array, dual: Array) -> Array:
         """Return t (count,), so that the corrected dual step is dz = t - W⁻² ds.
 
@@ -63,6 +66,10 @@ class HalfLine:
         """Return z / s as a matrix (1, 1), `stiffest` at most."""
         ratio = self.dual * self.inverse_slack
         return array([[select(ratio - self.stiffest, self.stiffest, ratio)]])
+
+    def scaled_back(self, step: Array) -> Array:
+        """Return W⁻² ds (1,)."""
+        return step * self.inverse_scaling()[0, 0]
 
     def centering(self, target: Scalar, slack: Array, dual: Array) -> Array:
         """Return the corrected dual at ds = 0, minus the dual."""
@@ -96,6 +103,10 @@ class SecondOrder:
         return array(
             [[(w[i] * w[k] * 2.0 - (signs[i] if i == k else 0.0)) * factor for k in range(3)] for i in range(3)]
         )
+
+    def scaled_back(self, step: Array) -> Array:
+        """Return W⁻² ds (3,), by two products with W⁻¹, which lose fewer digits than one with W⁻²."""
+        return self._scaled(self._scaled(step, -1.0), -1.0) * (self.inverse_size * self.inverse_size)
 
     def centering(self, target: Scalar, slack: Array, dual: Array) -> Array:
         """Return W⁻¹ (λ ⧵ (target e - (W⁻¹ ds) ∘ (W dz)) - λ), in which λ = W z."""

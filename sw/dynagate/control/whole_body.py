@@ -1,9 +1,9 @@
 """Whole-body torque as a loop: inverse dynamics with unilateral forces in friction cones and limits of torque.
 
-The unknowns are the accelerations of the driven joints and the forces of contacts. The equations of motion give the
-other accelerations and the torques. Without forces, torques within their limits always exist, so every problem has a
-solution. A primal-dual interior-point method minimizes weighted squares: of the differences from the requested
-accelerations, of the accelerations of contacts, of forces and of torques.
+The unknowns are the torques of the driven joints and the forces of contacts. The equations of motion give the
+accelerations. Without forces, torques within their limits always exist, so every problem has a solution. A primal-dual
+interior-point method minimizes weighted squares: of the differences from the requested accelerations, of the
+accelerations of contacts, of forces and of torques.
 
 References:
     Mehrotra, "On the implementation of a primal-dual interior point method", 1992, for the two directions of a step.
@@ -25,26 +25,36 @@ from dynagate.base.naming import scope
 from dynagate.control.cones import Cone, HalfLine, SecondOrder, largest
 from dynagate.control.forward import recorded
 from dynagate.dynamics.factor import Dense, factorize, solve
-from dynagate.dynamics.spatial import Array, Scalar, array, chosen, is_zero, select, symmetric, zeros
+from dynagate.dynamics.spatial import Array, Scalar, array, chosen, select, symmetric, zeros
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
-from dynagate.graph.loop import Count, Loop
+from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.robot import Robot
 
 STEP = 0.99
 """Part of the largest step within the cones that an iteration takes."""
-SETTLED = 1e-10
-"""Complementarity, as a part of the curvature of the cost of forces, below which an iterate stays."""
-STIFFEST = 1e12
+SETTLED = 1e-13
+"""Complementarity, as a part of the curvature of the cost of forces, at which the iterations end."""
+STALLED = 1e-8
+"""Complementarity, in the same unit, below which the iterations end if an iteration does not lower it."""
+LOWERED = 0.9
+"""Largest part of the complementarity that an iteration leaves, for it to count as lowered."""
+STIFFEST = 1e16
 """Largest stiffness of a linear constraint, as a part of the curvature of the cost of forces.
 
 More would leave no digits of the cost in the sum.
 """
 ENDLESS = 1e30
 """Squared length of a step above which an iterate stays: its matrix was not positive definite in float64."""
-LEAST_SLOPE = 1e-3
-"""Smallest initial complementarity."""
+START = 1e-6
+"""Initial complementarity, as a part of the largest slope of the cost at the start."""
+LEAST_START = 1e-2
+"""Smallest initial complementarity, as a part of the curvature of the cost of forces."""
+LEAST_CENTERING, LEAST_TARGET = 0.1, 1e-3
+"""Numbers that keep the target of an iteration away from 0, so that all products of a slack and a dual stay alike."""
+LEAST_FRICTION = 1e-6
+"""Friction coefficient below which the sides of a contact get a curvature: they change no force."""
 EDGES = ((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0))
 """Sides of a pyramid: height + a · side + b · other side is 0 or more."""
 MOST_FORCE = 0.1
@@ -75,14 +85,15 @@ class WholeBodyOptions:
     torque: float
     """Weight of torques, 1/(N m)² or 1/N²."""
     iterations: int
-    """Number of iterations."""
+    """Largest number of iterations."""
 
 
 class WholeBodyProblem:
     """The quadratic program with cones of a robot: the layout of its unknowns and of its slacks.
 
-    The unknowns x are the accelerations of driven joints, then the force of each contact (height, side, side) in the
-    round cone of friction 1, as a part of the robot's weight. The slacks are those of torques, then those of contacts.
+    The unknowns x are the torques of driven joints, each in its unit from the middle of its range, then the force of
+    each contact (height, side, side) in the round cone of friction 1, as a part of the robot's weight. The slacks are
+    those of torques, then those of contacts.
 
     Args:
         robot: The robot.
@@ -94,8 +105,6 @@ class WholeBodyProblem:
         low, high = np.array(options.low), np.array(options.high)
         self.driven = np.flatnonzero(low < high).tolist()
         """Degrees of freedom whose torque is chosen."""
-        self.passive = np.flatnonzero(low == high).tolist()
-        """Degrees of freedom whose torque is given: 0 without a motor."""
         self.weight = sum(link.mass for link in robot.links) * max(math.hypot(*robot.gravity), 1.0)
         """Unit of forces, N."""
         half, unit = 0.5 * (high - low), self.weight * MOST_FORCE
@@ -114,7 +123,9 @@ class WholeBodyProblem:
         self.stiffest = STIFFEST * self.curvature
         """Largest stiffness of a linear constraint."""
         self.settled = SETTLED * self.curvature
-        """Complementarity below which an iterate stays."""
+        """Complementarity at which the iterations end."""
+        self.stalled = STALLED * self.curvature
+        """Complementarity below which the iterations end if an iteration does not lower it."""
 
     @cached_property
     def limits(self) -> list[tuple[int, float, float]]:
@@ -169,16 +180,15 @@ class WholeBodyProblem:
         triples = [forces[k : k + 3] for k in range(0, len(forces), 3)]
         return array([x[0] + x[1] * a + x[2] * b for x in triples for a, b in EDGES])
 
-    def slacks(self, x: Array, torques: Array) -> Array:
-        """Return the change G x (rows,) of the slacks, from that of the torques (driven,) in units."""
-        return array([*(torques[k] * sign for k, sign, _ in self.limits), *self._contact_slacks(x[self.first :])])
+    def slacks(self, x: Array) -> Array:
+        """Return the change G x (rows,) of the slacks."""
+        return array([*(x[k] * sign for k, sign, _ in self.limits), *self._contact_slacks(x[self.first :])])
 
-    def gathered(self, duals: Array, turning: Array) -> Array:
-        """Return Gᵀ z (size,), with turning (driven, size), the torques of unknowns."""
-        pulls = zeros(self.first)
+    def gathered(self, duals: Array) -> Array:
+        """Return Gᵀ z (size,)."""
+        result, contacts = zeros(self.size), duals[len(self.limits) :]
         for (k, sign, _), dual in zip(self.limits, duals, strict=False):
-            pulls[k] = pulls[k] + dual * sign
-        result, contacts = pulls @ turning if self.first else zeros(self.size), duals[len(self.limits) :]
+            result[k] = result[k] + dual * sign
         for i, k in enumerate(self.heights):
             if self.flat:
                 own = contacts[len(EDGES) * i : len(EDGES) * (i + 1)]
@@ -198,20 +208,11 @@ class WholeBodyProblem:
             result.append((slice(k, k + 3), SecondOrder(slack[k : k + 3], dual[k : k + 3])))
         return result
 
-    def scaled_hessian(self, hessian: Array, turning: Array, scalings: Sequence[Array]) -> Array:
+    def scaled_hessian(self, hessian: Array, scalings: Sequence[Array]) -> Array:
         """Return H + Gᵀ W⁻² G, from W⁻² of each cone."""
-        stiff = zeros(self.first)
+        result, contacts = hessian.copy(), scalings[len(self.limits) :]
         for (k, _, _), scaling in zip(self.limits, scalings, strict=False):
-            stiff[k] = stiff[k] + scaling[0, 0]
-        limited = [k for k in range(self.first) if not is_zero(stiff[k])]
-        pulled = array([turning[k] * stiff[k] for k in limited])
-        rows = turning[limited]
-
-        def entry(a: int, b: int) -> Scalar:
-            return hessian[a, b] + pulled[:, a] @ rows[:, b] if limited else hessian[a, b]
-
-        result = symmetric(entry, self.size)
-        contacts = scalings[len(self.limits) :]
+            result[k, k] = result[k, k] + scaling[0, 0]
         for i, k in enumerate(self.heights):
             own = _edges(contacts[len(EDGES) * i : len(EDGES) * (i + 1)]) if self.flat else contacts[i]
             result[k : k + 3, k : k + 3] = result[k : k + 3, k : k + 3] + own
@@ -235,8 +236,8 @@ def whole_body_loop(problem: WholeBodyProblem) -> Loop:
     Args:
         problem: The program with cones.
     """
-    robot, iterations = problem.robot, Count(problem.options.iterations)
-    body = Loop("iterations", robot.name, (_iteration(problem),), CARRY, iterations, last=tuple(CARRY))
+    robot, stop = problem.robot, Until("open", 0.5, problem.options.iterations)
+    body = Loop("iterations", robot.name, (_iteration(problem),), CARRY, stop, last=tuple(CARRY))
     finish = _finished(problem)
     last = (*(port.name for port in finish.outputs), *CARRY)
     steps = (prepared(problem), body, finish)
@@ -262,7 +263,6 @@ def prepared(problem: WholeBodyProblem) -> Graph:
         * hessian (size, size) and slope (size,) of the cost at x = 0;
         * `x` (size,) and `dual` (rows,) of the start;
         * motion (nv, size) and still (nv,), for the accelerations motion x + still;
-        * turning (driven, size) and resting (driven,), for the torques in units;
         * frames (contacts, 3, 3), the matrices to forces;
         * columns (3 contacts, nv) and drift (3 contacts,), for the accelerations of contacts.
     """
@@ -271,14 +271,15 @@ def prepared(problem: WholeBodyProblem) -> Graph:
     with scope("prepare"):
         system = _System(recording, problem, inputs)
         hessian, slope = system.cost(inputs["qdd"])
-        x = system.start()
+        x = np.concatenate([zeros(problem.first), array(problem.start)])
         downhill = hessian @ x + slope
         size = largest([*downhill, *(-each for each in downhill)])
-        mean = select(size - LEAST_SLOPE, size, LEAST_SLOPE)
+        mean, least = size * START, LEAST_START * problem.curvature
+        mean = select(mean - least, mean, least)
         identity = problem.identity
         inverse = identity / np.where(identity > 0.0, problem.start_slack, 1.0)
         outputs = {"hessian": hessian, "slope": slope, "x": x, "dual": array(inverse) * mean}
-        outputs |= {name: getattr(system, name) for name in ("motion", "still", "turning", "resting")}
+        outputs |= {name: getattr(system, name) for name in ("motion", "still")}
         if problem.count:
             outputs |= {name: getattr(system, name) for name in ("frames", "columns", "drift")}
     return recording.graph({name: np.asarray(value, dtype=object) for name, value in outputs.items()})
@@ -293,12 +294,12 @@ def _inputs(recording: Recording, problem: WholeBodyProblem) -> dict[str, Array]
 
 
 class _System:
-    """The accelerations and torques that follow from the unknowns, recorded for one problem."""
+    """The accelerations that follow from the unknowns, recorded for one problem."""
 
     def __init__(self, recording: Recording, problem: WholeBodyProblem, inputs: Mapping[str, Array]) -> None:
         self.problem, robot, contacts = problem, problem.robot, problem.options.contacts
         self.active, self.friction = inputs.get("active", zeros(0)), inputs.get("friction", zeros(0))
-        names = ["mass_matrix", "bias_torque"]
+        names = ["mass_matrix_inverse", "bias_torque"]
         names += [f"{kind}_{each}" for each in contacts for kind in ("frame_jacobian", "frame_bias_acceleration")]
         graph = trace(robot, names)
         values = output_values(graph.outputs, recording.replay(graph, {p.name: inputs[p.name] for p in graph.inputs}))
@@ -306,7 +307,7 @@ class _System:
         self.columns = np.concatenate([zeros(0, robot.nv), *jacobians])
         drifts = [values[f"frame_bias_acceleration_{each}"][3:] for each in contacts]
         self.drift = np.concatenate([zeros(0), *drifts])
-        self.mass, self.bias = values["m"], values["tau"] if "tau" in values else values["bias_torque"]
+        self.inverse, self.bias = values["minv"], values["bias_torque"]
         self.frames = zeros(problem.count, 3, 3)
         for k, normal in enumerate(inputs.get("normal", zeros(0, 3))):
             self.frames[k] = self._frame(k, normal)
@@ -319,47 +320,23 @@ class _System:
         return _axes(normal) * array([scale, sides, sides])
 
     def _move(self) -> None:
-        """Record the accelerations and torques of unknowns."""
-        problem, nv = self.problem, self.problem.robot.nv
-        driven, passive = problem.driven, problem.passive
-        pushed = zeros(nv, problem.size)
-        """Generalized forces of contacts for each unknown."""
+        """Record the accelerations of unknowns."""
+        problem, inverse = self.problem, self.inverse
+        self.motion = zeros(problem.robot.nv, problem.size)
+        for k, (i, unit) in enumerate(zip(problem.driven, problem.units, strict=True)):
+            self.motion[:, k] = inverse[:, i] * unit
         for k, first in enumerate(problem.heights):
-            pushed[:, first : first + 3] = self.columns[3 * k : 3 * k + 3].T @ self.frames[k]
-        self.pushed = pushed
-        motion, still = zeros(nv, problem.size), zeros(nv)
-        for k, i in enumerate(driven):
-            motion[i, k] = 1.0
-        if passive:
-            order, corner = Dense(len(passive)), self.mass[np.ix_(passive, passive)]
-            factor = factorize(order, corner)
-            right = pushed[passive].copy()
-            right[:, : problem.first] = -self.mass[np.ix_(passive, driven)]
-            columns = [solve(order, factor, list(column)) for column in right.T]
-            motion[passive] = array(columns).T
-            rest = array([problem.middle[i] for i in passive]) - self.bias[passive]
-            still[passive] = array(solve(order, factor, list(rest)))
-        self.motion, self.still = motion, still
-        inverse = array([1.0 / unit for unit in problem.units])
-        self.turning = (self.mass[driven] @ motion - pushed[driven]) * inverse[:, None]
-        self.resting = (self.mass[driven] @ still + self.bias[driven]) * inverse
-
-    def start(self) -> Array:
-        """Return the unknowns (size,) at which the iterations start: those of torques in the middle of their ranges."""
-        problem, order = self.problem, Dense(self.problem.robot.nv)
-        forces = array(problem.start)
-        pushed = self.pushed[:, problem.first :] @ forces if problem.count else zeros(order.nv)
-        falling = array(problem.middle) - self.bias + pushed
-        accelerations = array(solve(order, factorize(order, self.mass), list(falling)))
-        return np.concatenate([accelerations[problem.driven], forces])
+            pushed = self.columns[3 * k : 3 * k + 3].T @ self.frames[k]
+            self.motion[:, first : first + 3] = inverse @ pushed
+        self.still = inverse @ (array(problem.middle) - self.bias)
 
     def _diagonal(self) -> list[Scalar]:
         """Return the curvature of the cost of forces by each unknown. Inactive forces are 0."""
         square = self.problem.weight**2 * self.problem.options.force
-        result: list[Scalar] = [0.0] * self.problem.first
+        result: list[Scalar] = [unit * unit * self.problem.options.torque for unit in self.problem.units]
         for active, friction in zip(self.active, self.friction, strict=True):
-            off = (1.0 - active) * square
-            sides = active * (friction * friction) * square + off
+            slippery = select(friction - LEAST_FRICTION, 0.0, 1.0)
+            sides = (active * (friction * friction + slippery) + (1.0 - active)) * square
             result += [square, sides, sides]
         return result
 
@@ -367,20 +344,16 @@ class _System:
         """Return the weight of each row of the contacts: 0 if the contact is inactive."""
         return array([active * self.problem.options.contact for active in self.active for _ in range(3)])
 
-    def _torque_weights(self) -> Array:
-        """Return the weights of the torques (driven,) in units."""
-        return array([unit * unit * self.problem.options.torque for unit in self.problem.units])
-
-    def gradient(self, x: Array, accelerations: Array, torques: Array, requested: Array) -> Array:
-        """Return the gradient (size,) of the cost at x, with the accelerations and the torques in units."""
-        result = ((accelerations - requested) * array(list(self.problem.options.acceleration))) @ self.motion
-        if self.problem.first:
-            result = result + (torques * self._torque_weights()) @ self.turning
-        if self.problem.count:
-            result = (
-                result + (((self.columns @ accelerations + self.drift) * self._held()) @ self.columns) @ self.motion
-            )
-        return result + array(self._diagonal()) * x
+    def gradient(self, x: Array, accelerations: Array, requested: Array) -> Array:
+        """Return the gradient (size,) of the cost at x, with its accelerations."""
+        problem = self.problem
+        away = (accelerations - requested) * array(list(problem.options.acceleration))
+        if problem.count:
+            away = away + ((self.columns @ accelerations + self.drift) * self._held()) @ self.columns
+        at_zero = zeros(problem.size)
+        for k, (i, unit) in enumerate(zip(problem.driven, problem.units, strict=True)):
+            at_zero[k] = problem.middle[i] * unit * problem.options.torque
+        return away @ self.motion + array(self._diagonal()) * x + at_zero
 
     def cost(self, requested: Array) -> tuple[Array, Array]:
         """Return the Hessian (size, size) and the slope (size,) at x = 0 of the cost."""
@@ -388,13 +361,12 @@ class _System:
         moved, diagonal = self.motion * array(list(problem.options.acceleration))[:, None], self._diagonal()
         slips = self.columns @ self.motion if problem.count else zeros(0, problem.size)
         groups = [(moved, self.motion), (slips * self._held()[:, None], slips)]
-        groups.append((self.turning * self._torque_weights()[:, None], self.turning))
 
         def entry(a: int, b: int) -> Scalar:
             value = sum((left[:, a] @ right[:, b] for left, right in groups if len(left)), 0.0)
             return value + diagonal[a] if a == b else value
 
-        return symmetric(entry, problem.size), self.gradient(zeros(problem.size), self.still, self.resting, requested)
+        return symmetric(entry, problem.size), self.gradient(zeros(problem.size), self.still, requested)
 
 
 def _axes(normal: Array) -> Array:
@@ -419,28 +391,26 @@ def _iteration(problem: WholeBodyProblem) -> Graph:
     hessian = recording.input("hessian", (n, n), symmetric=True)
     y = {name: recording.input(name, (n,)) for name in ("slope", "x")}
     y |= {name: recording.input(name, (rows,)) for name in ("slack", "dual")}
-    y["turning"] = recording.input("turning", (problem.first, n))
     with scope("iteration"):
         outputs = _stepped(problem, hessian, y)
-    return recording.graph(outputs)
+    return recording.graph({name: np.asarray(value, dtype=object) for name, value in outputs.items()})
 
 
-def _stepped(problem: WholeBodyProblem, hessian: Array, y: Mapping[str, Array]) -> dict[str, Array]:
+def _stepped(problem: WholeBodyProblem, hessian: Array, y: Mapping[str, Array]) -> dict[str, Any]:
     """Return the values after an iteration: an affine direction, then the corrected one."""
-    slope, x, slack, dual, turning = (y[name] for name in ("slope", "x", "slack", "dual", "turning"))
+    slope, x, slack, dual = (y[name] for name in ("slope", "x", "slack", "dual"))
     cones, order = problem.cones(slack, dual), Dense(problem.size)
     scalings = [cone.inverse_scaling() for _, cone in cones]
-    factor = factorize(order, problem.scaled_hessian(hessian, turning, scalings))
+    factor = factorize(order, problem.scaled_hessian(hessian, scalings))
     gradient = hessian @ x + slope
     mean = (slack @ dual) * (1.0 / problem.degree)
 
     def direction(targets: Array) -> tuple[Array, Array, Array]:
         """Return the steps of x, slacks and duals, for the duals `targets` at ds = 0."""
-        right = problem.gathered(targets, turning) - gradient
-        dx = array(solve(order, factor, list(right)))
-        ds, dz = problem.slacks(dx, turning @ dx), targets - dual
-        for (place, _), scaling in zip(cones, scalings, strict=True):
-            dz[place] = dz[place] - scaling @ ds[place]
+        dx = array(solve(order, factor, list(problem.gathered(targets) - gradient)))
+        ds, dz = problem.slacks(dx), targets - dual
+        for place, cone in cones:
+            dz[place] = dz[place] - cone.scaled_back(ds[place])
         return dx, ds, dz
 
     def blocked(ds: Array, dz: Array) -> Scalar:
@@ -449,15 +419,34 @@ def _stepped(problem: WholeBodyProblem, hessian: Array, y: Mapping[str, Array]) 
 
     _, ds, dz = direction(zeros(len(slack)))
     rest = 1.0 - _step(blocked(ds, dz))
-    target = mean * (rest * rest * rest)
+    target = mean * (((rest + LEAST_CENTERING) * rest * rest) + LEAST_TARGET)
     targets = dual.copy()
     for place, cone in cones:
         targets[place] = targets[place] + cone.centering(target, ds[place], dz[place])
     dx, ds, dz = direction(targets)
     step = _step(blocked(ds, dz) * (1.0 / STEP))
-    moved = select(mean - problem.settled, select(ENDLESS - (dx @ dx + dz @ dz), 1.0, 0.0), 0.0)
     values = {"x": (x, dx), "slack": (slack, ds), "dual": (dual, dz)}
-    return {f"{name}_new": chosen(moved, old + change * step, old) for name, (old, change) in values.items()}
+    return _kept(problem, values, step, mean)
+
+
+def _kept(
+    problem: WholeBodyProblem, values: Mapping[str, tuple[Array, Array]], step: Scalar, mean: Scalar
+) -> dict[str, Any]:
+    """Return the better one of two iterates, and whether the iterations go on.
+
+    Args:
+        problem: The program with cones.
+        values: Each value before the step, and its direction.
+        step: Part of the direction to go.
+        mean: Complementarity before the step.
+    """
+    moved = {name: old + change * step for name, (old, change) in values.items()}
+    left = (moved["slack"] @ moved["dual"]) * (1.0 / problem.degree)
+    lowered = select(mean * LOWERED - left, 1.0, select(left - problem.stalled, 1.0, 0.0))
+    (_, dx), (_, dz) = values["x"], values["dual"]
+    lowered = select(ENDLESS - (dx @ dx + dz @ dz), lowered, 0.0)
+    results = {f"{name}_new": chosen(lowered, moved[name], old) for name, (old, _) in values.items()}
+    return {**results, "open": select(left - problem.settled, lowered, 0.0)}
 
 
 def _step(blocked: Scalar) -> Scalar:
@@ -467,23 +456,18 @@ def _step(blocked: Scalar) -> Scalar:
 
 def _finished(problem: WholeBodyProblem) -> Graph:
     """Return the graph of the results."""
-    n, nv, rows, count, first = problem.size, problem.robot.nv, problem.rows, problem.count, problem.first
+    n, nv, rows, count = problem.size, problem.robot.nv, problem.rows, problem.count
     shapes: dict[str, tuple[int, ...]] = {"hessian": (n, n), "slope": (n,), "motion": (nv, n), "still": (nv,)}
-    shapes |= {"turning": (first, n), "resting": (first,)}
     shapes |= {"x_new": (n,), "slack_new": (rows,), "dual_new": (rows,)}
     if count:
         shapes |= {"active": (count,), "frames": (count, 3, 3), "columns": (3 * count, nv), "drift": (3 * count,)}
 
     def record(y: Mapping[str, Array]) -> Mapping[str, Any]:
         x, scale = y["x_new"], 1.0 / problem.curvature
-        accelerations, turned, tau = (
-            y["motion"] @ x + y["still"],
-            y["turning"] @ x + y["resting"],
-            array(problem.middle),
-        )
+        accelerations, tau = y["motion"] @ x + y["still"], array(problem.middle)
         for k, i in enumerate(problem.driven):
-            tau[i] = turned[k] * problem.units[k]
-        left = y["hessian"] @ x + y["slope"] - problem.gathered(y["dual_new"], y["turning"])
+            tau[i] = tau[i] + x[k] * problem.units[k]
+        left = y["hessian"] @ x + y["slope"] - problem.gathered(y["dual_new"])
         results = {"tau": tau, "qdd_found": accelerations}
         results["gap"] = (y["slack_new"] @ y["dual_new"]) * (scale / problem.degree)
         results["slope_left"] = largest([*left, *(-each for each in left)]) * scale

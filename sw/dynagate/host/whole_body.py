@@ -43,9 +43,9 @@ from dynagate.robot.checked import RobotOrName, robot_of
 FUNCTION = "whole_body_torque"
 SHAPES = ("cone", PYRAMID)
 MAX_ITERATIONS = 1000
-CONVERGED = 1e-5
-"""Largest complementarity, and largest gradient left, of a problem that converged, as a part of the curvature of the
-cost of forces.
+CLOSED, LEVEL = 1e-7, 1e-3
+"""Largest complementarity and largest gradient left of a problem that converged, as parts of the curvature of the cost
+of forces. The gradient is that of stiff directions, in which unknowns hardly move.
 """
 WEIGHT = ABOVE_ZERO.called("a weight of more than 0")
 
@@ -105,7 +105,7 @@ class WholeBodyTorque(LoopSolver):
         force: Weight of forces, 1/N².
         torque: Weight of torques, 1/(N m)² or 1/N².
         tolerance: Largest acceleration of a contact that stays, m/s².
-        iterations: Number of iterations of the interior-point method.
+        iterations: Largest number of iterations of the interior-point method.
         device: "cpu", C compiled for this processor with problems in the lanes of vectors; "cuda"; or "numpy".
 
     Raises:
@@ -139,7 +139,7 @@ class WholeBodyTorque(LoopSolver):
         force: float = 1e-5,
         torque: float = 1e-5,
         tolerance: float = 0.1,
-        iterations: int = 24,
+        iterations: int = 40,
         device: Literal["cpu", "cuda", "numpy"] | DeviceOptions = "cpu",
     ) -> None:
         self._keep_maker(type(self), (), locals())
@@ -275,14 +275,13 @@ class WholeBodyTorque(LoopSolver):
         outputs, batch = self.iterates(problems), len(problems["q"])
         none = np.zeros((batch, 0, 3))
         slip = outputs.get("slip", none)
-        left = np.maximum(outputs["gap"], outputs["slope_left"])
         return {
             "tau": outputs["tau"],
             "qdd": outputs["qdd_found"],
             "force": outputs.get("force", none),
             "slip": slip,
             "kept": (np.linalg.norm(slip, axis=2) <= self.tolerance).all(axis=1),
-            "converged": left <= CONVERGED,
+            "converged": (outputs["gap"] <= CLOSED) & (outputs["slope_left"] <= LEVEL),
         }
 
 
