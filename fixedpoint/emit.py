@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from dynagate.base.untrusted import plain_text
-from dynagate.fixedpoint.entering import TYPES, entering, without_low_bits
+from dynagate.fixedpoint.emit_steps import RolloutInC
+from dynagate.fixedpoint.entering import TYPES, entering, literal, rounded_in_c, without_low_bits
 from dynagate.fixedpoint.format import INT64_BITS, Format
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
@@ -29,13 +30,20 @@ WITHIN, OUTSIDE = 5, 3
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def emit_integers(formatted: FormattedGraph, region: Region, known: Mapping[str, str] = NOTHING) -> dict[str, str]:
+def emit_integers(
+    formatted: FormattedGraph,
+    region: Region,
+    known: Mapping[str, str] = NOTHING,
+    carry: Mapping[str, str] = NOTHING,
+) -> dict[str, str]:
     """Return the C file by its name.
 
     Args:
         formatted: Graph with formats.
         region: Operating region from which the states of the test vector are drawn.
         known: Texts on proved errors by output, for the comment at the head.
+        carry: For a step through time, the input that each output becomes in the next step, by output: the file has a
+            function of many steps, too.
 
     Raises:
         NotInCError: The formats need wider types than C has.
@@ -43,17 +51,19 @@ def emit_integers(formatted: FormattedGraph, region: Region, known: Mapping[str,
     writer = _Writer(formatted)
     name = f"{kernel_name(formatted.graph)}_integers"
     file = OneState(formatted.graph, name, "word", "int", writer.slot, writer.slots)
+    rollout = RolloutInC(file, formatted, carry) if carry else None
     segments = file.segments(writer.statements, ["    int bad = 0;"], ["    return bad;"])
     return file.file(
         [
-            *_interface(file, formatted, known, writer.wide),
+            *_interface(file, formatted, known, writer.wide, rollout),
             in_one_text(ELEMENTARY),
             f"typedef dg_{writer.word} word;",
             f"{file.head};\n",
             *writer.tables(),
             *segments,
             *_function(file, formatted, len(segments)),
-            *_check(file, formatted, region),
+            *(rollout.lines() if rollout else ()),
+            *_check(file, formatted, region, rollout),
         ]
     )
 
@@ -70,7 +80,9 @@ NEEDS_128 = """ * It needs a compiler with integers of 128 bits (__int128): {} o
 """Comment in a file that needs 128-bit integers."""
 
 
-def _interface(file: OneState, formatted: FormattedGraph, known: Mapping[str, str], wide: int) -> Iterator[str]:
+def _interface(
+    file: OneState, formatted: FormattedGraph, known: Mapping[str, str], wide: int, rollout: RolloutInC | None
+) -> Iterator[str]:
     """Yield the comment for callers: entries, formats, proved errors, and the integer types that the file needs.
 
     Args:
@@ -78,6 +90,7 @@ def _interface(file: OneState, formatted: FormattedGraph, known: Mapping[str, st
         formatted: Graph with formats.
         known: Texts on proved errors, by output.
         wide: Number of operations that need 128 bits.
+        rollout: The function of many steps, if there is one.
     """
 
     def formats(port: Port) -> Iterator[str]:
@@ -92,6 +105,8 @@ def _interface(file: OneState, formatted: FormattedGraph, known: Mapping[str, st
     yield " * format, and nothing is computed. It has no state. Its integers are those of the datapath. The macro"
     yield f" * {file.name.upper()}_CHECK"
     yield " * adds a main, which returns in how many states of a test vector the results are wrong."
+    if rollout:
+        yield from rollout.described()
     operations = len(formatted.graph) - len(file.inputs)
     yield NEEDS_128.format(wide, operations, file.name) if wide else WIDEST_IS_64
 
@@ -137,22 +152,14 @@ class _Writer:
         for k, x in enumerate("xyz"):
             if re.search(rf"\b{x}\b", text):
                 is_node = k < OPS[node.op].arity
-                value = f"m[{self.slot[node.args[k]]}]" if is_node else _literal(formatted.constants[i][0])
+                value = f"m[{self.slot[node.args[k]]}]" if is_node else literal(formatted.constants[i][0])
                 sign = meaning.signs[k] if isinstance(meaning, Formula) and meaning.signs else 1
                 operands += f"const {T} {x} = {_moved(f'({T}){value}', enter.type, exact.up[k], sign)}; "
-        cut = f"({text})"
-        if enter.down:
-            cut = f"DG_CUT({cut}, {f'(({T})1 << {enter.down - 1})' if enter.half else '0'}, {enter.down})"
-        kept = (
-            f"DG_CLIP(v, {_literal(to.lowest)}, {_literal(to.highest)})"
-            if enter.saturate
-            else f"DG_WRAP({enter.type}, v, {enter.type - to.width})"
-        )
         wrong = "v != kept || wrong" if "wrong" in text else "v != kept"
         name = f"/* {plain_text(node.name)} {to} */"
         # a flag that were a sum of bits would have compilers keep all of them in registers
         return (
-            f"    {{ {plan}{operands}const {T} v = {cut}, kept = {kept};\n"
+            f"    {{ {plan}{operands}{rounded_in_c(f'({text})', enter, to)}\n"
             f"      m[{self.slot[i]}] = (word)kept;\n"
             f"      if ({wrong}) bad = 1; }} {name}"
         )
@@ -176,11 +183,6 @@ def _moved(value: str, bits: int, up: int, sign: int) -> str:
     return f"{value} >> {down}" if sign > 0 else f"-(-{value} >> {down})"
 
 
-def _literal(value: int) -> str:
-    """Return an integer literal."""
-    return f"{value}LL" if value >= 0 else f"({value}LL)"
-
-
 def _function(file: OneState, formatted: FormattedGraph, segments: int) -> Iterator[str]:
     """Yield the function with its check of inputs."""
     count = len(file.inputs)
@@ -196,7 +198,7 @@ def _function(file: OneState, formatted: FormattedGraph, segments: int) -> Itera
     return file.function(segments, "bad |= segment_{}(m)", begin, checked, ["    return bad;"])
 
 
-def _check(file: OneState, formatted: FormattedGraph, region: Region) -> Iterator[str]:
+def _check(file: OneState, formatted: FormattedGraph, region: Region, rollout: RolloutInC | None) -> Iterator[str]:
     """Yield the test vector, and a `main` that compares with it."""
     graph, random, count = file.graph, np.random.default_rng(1), WITHIN + OUTSIDE
     values = quantize_inputs(formatted, region.states(graph, WITHIN, seed=1))
@@ -210,4 +212,6 @@ def _check(file: OneState, formatted: FormattedGraph, region: Region) -> Iterato
     flags = ", ".join(str(int(flag)) for flag in expected.overflow)
     overflow = f"static const int check_overflow[{count}] = {{{flags}}};"
     same = f"int same = {file.name}(check_in[k], output) == check_overflow[k];"
-    yield from file.check(inputs, outputs, same, "\n            same &= output[j] == check_out[k][j];", [overflow])
+    vector, statements = (list(rollout.vector(region)), rollout.check()) if rollout else ([], ())
+    each = "\n            same &= output[j] == check_out[k][j];"
+    yield from file.check(inputs, outputs, same, each, [overflow, *vector], statements)

@@ -28,16 +28,16 @@ class InputConversion:
     """Whether results that do not fit saturate."""
 
 
-def types_of(meaning: Formula | Unit) -> tuple[int, ...]:
+def types_of(meaning: Formula | Unit | None) -> tuple[int, ...]:
     """Return the integer types for an operation's results, narrowest first; units have only the wider ones."""
     return TYPES[1:] if isinstance(meaning, Unit) else TYPES
 
 
-def entering(meaning: Formula | Unit, exact: ExactResult, to: Format, arithmetic: Arithmetic) -> InputConversion:
+def entering(meaning: Formula | Unit | None, exact: ExactResult, to: Format, arithmetic: Arithmetic) -> InputConversion:
     """Return how the result of an operation is rounded into its format.
 
     Args:
-        meaning: The operation.
+        meaning: The operation, None for a value that is only brought into another format.
         exact: Its exact result in C.
         to: Format of the result.
         arithmetic: Rounding and overflow.
@@ -55,6 +55,30 @@ def entering(meaning: Formula | Unit, exact: ExactResult, to: Format, arithmetic
     raise NotInCError(
         f"an intermediate value of {exact.bits} bits; expected at most {TYPES[-1] - 2}", code="DG-FORMAT-009"
     )
+
+
+def rounded_in_c(value: str, enter: InputConversion, to: Format) -> str:
+    """Return C that declares `v`, the rounded value, and `kept`, what its format holds of it.
+
+    Args:
+        value: C expression of the exact integer.
+        enter: How it is rounded.
+        to: Format of the result.
+    """
+    T = f"dg_{enter.type}"
+    if enter.down:
+        value = f"DG_CUT({value}, {f'(({T})1 << {enter.down - 1})' if enter.half else '0'}, {enter.down})"
+    kept = (
+        f"DG_CLIP(v, {literal(to.lowest)}, {literal(to.highest)})"
+        if enter.saturate
+        else f"DG_WRAP({enter.type}, v, {enter.type - to.width})"
+    )
+    return f"const {T} v = {value}, kept = {kept};"
+
+
+def literal(value: int) -> str:
+    """Return an integer literal of C."""
+    return f"{value}LL" if value >= 0 else f"({value}LL)"
 
 
 def without_low_bits(formula: Formula, exact: ExactResult, sources: Sequence[Format], to: Format) -> ExactResult:

@@ -93,7 +93,8 @@ class FeedbackModel:
         targets = {port.name: port.nodes for port in graph.inputs}
         self.formatted = formatted
         self._pairs = [p for a, b in carry.items() for p in zip(sources[a], targets[b], strict=True)]
-        self._states = dict(states)
+        self.states = dict(states)
+        """Integers of the carried inputs of the next step (batch,), by node."""
         self._flagged: npt.NDArray[np.bool_] | None = None
         self._misfit: npt.NDArray[np.bool_] | None = None
 
@@ -103,14 +104,14 @@ class FeedbackModel:
         Args:
             controls: Integers of the other inputs (batch,), by node.
         """
-        result = evaluate_integers(self.formatted, {**self._states, **controls})
+        result = evaluate_integers(self.formatted, {**self.states, **controls})
         own = result.overflow if self._misfit is None else result.overflow | self._misfit
         self._flagged = own if self._flagged is None else own | self._flagged
         misfit = np.zeros_like(own)
         formats = self.formatted.formats
         for source, target in self._pairs:
             kept = rescale(result.value[source], formats[source].frac, formats[target], self.formatted.arithmetic)
-            self._states[target] = kept.value
+            self.states[target] = kept.value
             misfit |= kept.overflow
         self._misfit = misfit
         return FeedbackStep(result.value, result.by_scope, own, self._flagged)

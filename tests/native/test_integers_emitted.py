@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import Region, robots, trace
+from dynagate import OverflowWarning, Region, Rollout, robots, trace
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.emit import emit_integers
@@ -20,8 +20,10 @@ from dynagate.fixedpoint.format import Arithmetic, Format, Integers
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.forces import Friction
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph, Port
 from dynagate.graph.graph import Node
+from dynagate.integrators.design_graph import graph_of
 
 ARM = robots.load("two_joint_arm")
 FLAGS = ["-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-O1"]
@@ -68,6 +70,10 @@ def test_it_equals_the_definition_state_by_state(tmp_path: Path) -> None:
     assert 0 < assert_equal(graph, inputs, tmp_path) < 300
 
 
+def address(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
 def assert_equal(graph: FormattedGraph, inputs: Mapping[int, Integers], folder: Path) -> int:
     """Compare the C with numpy's integers in each state, and return in how many of them a value overflows."""
     ((file, text),) = emit_integers(graph, Region.of(ARM)).items()
@@ -78,10 +84,10 @@ def assert_equal(graph: FormattedGraph, inputs: Mapping[int, Integers], folder: 
     output = np.zeros(len(results), np.int32)
     for k in range(len(expected.overflow)):
         state = np.array([inputs[i][k] for i in entries], np.int32)
-        assert function(ctypes.c_void_p(state.ctypes.data), ctypes.c_void_p(output.ctypes.data)) == expected.overflow[k]
+        assert function(address(state), address(output)) == expected.overflow[k]
         assert output.tolist() == [expected.value[i][k] for i in results]
     state[0] = graph.formats[entries[0]].highest + 1
-    assert function(ctypes.c_void_p(state.ctypes.data), ctypes.c_void_p(output.ctypes.data)) == 2
+    assert function(address(state), address(output)) == 2
     return int(expected.overflow.sum())
 
 
@@ -121,6 +127,37 @@ def test_formats_of_31_bits_do_without_128_bits(arithmetic: Arithmetic, tmp_path
     assert " * No integer has more than 64 bits." in text
     assert "const dg_128 " not in text
     assert_equal(graph, of_any_size(graph, 400, seed=2), tmp_path)
+
+
+@pytest.mark.parametrize("options", ["", "--linearize --variable-dt"])
+def test_the_command_writes_rollouts_whose_integers_are_those_of_the_device(options: str, tmp_path: Path) -> None:
+    command = "emit two_joint_arm --function rollout --dt 0.01 --integers --word 24 --velocity 8 --acceleration 80"
+    done = CliRunner().invoke(main, [*command.split(), *options.split(), "--folder", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "two_joint_arm_rollout_integers.c").read_text()
+    check = ["-DTWO_JOINT_ARM_ROLLOUT_INTEGERS_CHECK", "-fsanitize=undefined", "-fno-sanitize-recover"]
+    subprocess.run([compiled(text, tmp_path, *check)], check=True)
+    other = text.replace("state[1] = (word)kept;", "state[1] = (word)kept + 1;")
+    assert subprocess.run([compiled(other, tmp_path, *check)], check=False).returncode > 0
+    if options:
+        return
+    steps, region = 40, Region.of(ARM, velocity=8.0, acceleration=80.0)
+    function = ctypes.CDLL(str(compiled(text, tmp_path, "-shared", "-fPIC"))).two_joint_arm_rollout_integers_run
+    function.restype = ctypes.c_long
+    graph = assign(graph_of(ARM, "rollout", AlgorithmOptions(dt=0.01)), region, Policy(word=24))
+    scale = [[2.0 ** graph.formats[i].frac for i in port.nodes] for port in (*graph.graph.inputs, *graph.graph.outputs)]
+    random = np.random.default_rng(3)
+    q, qd, tau = random.uniform(-1.0, 1.0, (4, 2)), random.uniform(-8.0, 8.0, (4, 2)), np.zeros((4, steps, 2))
+    fixed = Rollout(ARM, steps=steps, dt=0.01, device="fixed", region=region, policy=Policy(word=24))
+    with pytest.warns(OverflowWarning):
+        expected = fixed(q, qd, tau)
+    for k in range(4):
+        state = np.rint(np.concatenate([q[k] * scale[0], qd[k] * scale[1]])).astype(np.int32)
+        results, control = np.zeros((steps, 4), np.int32), np.zeros((steps, 2), np.int32)
+        usable = function(*map(address, (state, control)), ctypes.c_long(steps), address(results))
+        assert usable == (steps if expected.diverged[k] < 0 else expected.diverged[k] - 1)
+        assert np.array_equal(results[:usable, :2] / scale[3], expected.q[k, 1 : 1 + usable])
+        assert np.array_equal(results[:usable, 2:] / scale[4], expected.qd[k, 1 : 1 + usable])
 
 
 START = """

@@ -16,6 +16,9 @@ from dynagate.cli import main
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.emit import emit_integers
 from dynagate.forces import Friction
+from dynagate.forces.options import AlgorithmOptions
+from dynagate.integrators.design_graph import graph_of
+from dynagate.integrators.step import CARRY
 from dynagate.native.single import TYPES, emit_single
 
 from tests import cortex_m
@@ -83,6 +86,19 @@ def test_integers_on_a_cortex_m_are_those_of_the_datapath(tmp_path: Path) -> Non
     end = text.index(",", first)
     source.write_text(f"{text[:first]}{int(text[first:end]) ^ 1}{text[end:]}")
     assert cortex_m.run(cortex_m.SOFT, source, ARM.nv, INTEGER_STATES, "word").wrong == 1
+
+
+@emulated
+def test_a_rollout_in_integers_runs_on_a_cortex_m(tmp_path: Path) -> None:
+    region = Region.of(ARM, velocity=8.0, acceleration=80.0)
+    graph = graph_of(ARM, "rollout", AlgorithmOptions(dt=0.01))
+    ((file, text),) = emit_integers(assign(graph, region, Policy(word=24)), region, carry=CARRY).items()
+    (tmp_path / file).write_text(text)
+    run = cortex_m.run(cortex_m.SOFT, tmp_path / file, 2 * ARM.nv, INTEGER_STATES, "word")
+    print(run)
+    assert run.wrong == 0
+    (tmp_path / file).write_text(text.replace("state[1] = (word)kept;", "state[1] = (word)kept + 1;"))
+    assert cortex_m.run(cortex_m.SOFT, tmp_path / file, 2 * ARM.nv, INTEGER_STATES, "word").wrong > 0
 
 
 @emulated

@@ -6,7 +6,7 @@ import functools
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,9 +163,10 @@ def emit(
     from dynagate.dynamics.functions.record import SCAN
     from dynagate.graph import trace
     from dynagate.graph.certificate import check_certificate
+    from dynagate.integrators.design_graph import graph_of
 
     target = _target(folder, options)
-    if name == ROLLOUT:
+    if name == ROLLOUT and region is None:
         _write_rollout(robot, options, algorithm, target)
         return
     if options.fmu is not None:
@@ -186,11 +187,12 @@ def emit(
         if algorithm.form == SCAN:
             _write(target, _scan(robot, name, options.cuda, algorithm))
             return
-        graph = trace(robot, name, algorithm)
         if region is not None:
-            _write(target, _integers(graph, region, progress, **formats))
+            if algorithm.variable_dt:
+                region = replace(region, dt=algorithm.dt)
+            _write(target, _integers(graph_of(robot, name, algorithm), region, progress, **formats))
         else:
-            _write(target, _floats(graph, robot, options, algorithm, progress))
+            _write(target, _floats(trace(robot, name, algorithm), robot, options, algorithm, progress))
 
 
 def _target(folder: Path | None, options: EmitOptions) -> Path:
@@ -221,7 +223,8 @@ def _write_rollout(robot: Robot, options: EmitOptions, algorithm: AlgorithmOptio
 
     if options.cmake is None:
         raise UsageError(
-            f"--function {ROLLOUT} without --cmake; expected both: only --cmake writes loops", code="DG-CLI-077"
+            f"--function {ROLLOUT} without --cmake or --integers; expected one of them: no other option writes loops",
+            code="DG-CLI-077",
         )
     if algorithm.variable_dt or algorithm.tolerance is not None:
         raise UsageError("--variable-dt or --tolerance with --cmake; expected them left out", code="DG-CLI-078")
@@ -322,6 +325,7 @@ def _integers(
     from dynagate.fixedpoint.models.files import read_formats
     from dynagate.fixedpoint.proof.certificate import certified
     from dynagate.fixedpoint.proof.error_bounds import proved_and_sampled
+    from dynagate.integrators.step import CARRY
 
     progress("choosing formats")
     policy = Policy(word=word, ranges=PROVED if proved else SAMPLED)
@@ -343,7 +347,7 @@ def _integers(
         formatted, content = certified(formatted, region, policy)
         known[CERTIFICATE] = content.text()
     progress("writing C of integers")
-    return emit_integers(formatted, region, known)
+    return emit_integers(formatted, region, known, CARRY if graph.name == ROLLOUT else {})
 
 
 @dataclass(frozen=True)

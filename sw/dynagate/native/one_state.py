@@ -110,6 +110,7 @@ class OneState:
         same: str,
         each: str,
         more: Iterable[str] = (),
+        last: Iterable[str] = (),
     ) -> Iterator[str]:
         """Yield a main function, behind a macro, that compares results with a test vector.
 
@@ -119,6 +120,7 @@ class OneState:
             same: C expression for the success of a state's call.
             each: C statement that combines `same` with output j of state k.
             more: Lines that these need.
+            last: Lines that add further results to `wrong`.
         """
         count = len(inputs)
         yield f"#ifdef {self.name.upper()}_CHECK"
@@ -134,7 +136,6 @@ int main(void) {{
         {same}
         for (int j = 0; j < {len(outputs[0])}; j++){each}
         wrong += !same;
-    }}
-    return wrong;
-}}
-#endif"""
+    }}"""
+        yield from last
+        yield "    return wrong;\n}\n#endif"
