@@ -130,6 +130,10 @@ PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
         EXAMPLE + "15_actuators.py",
         lambda space: motion("two_joint_arm", space["motion"].q[:301:12], 0.012),
     ),
+    "16_whole_body_torque.svg": (
+        EXAMPLE + "16_whole_body_torque.py",
+        lambda space: still("hyq", space["q"][7:]),
+    ),
     "13_identification.svg": (
         EXAMPLE + "13_identification.py",
         lambda space: motion("iiwa14", space["unseen"][0][:100:4], 0.4),

@@ -263,6 +263,32 @@ def test_bounds_of_one_sign_and_fixed_torques() -> None:
     assert found.converged.all()
 
 
+@pytest.mark.parametrize("biped", ["cone"], indirect=True)
+def test_the_sensitivity_is_that_of_differences(biped: WholeBodyTorque) -> None:
+    x = problems(BIPED, 2, 6, 11)
+    slopes, random = biped.sensitivity(**x), np.random.default_rng(4)
+    assert slopes.smooth.all()
+    step = 1e-4
+    for name, slope in (("q", slopes.q), ("qd", slopes.qd), ("qdd", slopes.qdd)):
+        way = random.normal(size=(6, BIPED.nv))
+        ends = []
+        for size in (step, -step):
+            moved = dynagate.integrate(BIPED, x["q"], size * way) if name == "q" else x[name] + size * way
+            ends.append(biped(**{**x, name: moved}).tau)
+        expected = (ends[0] - ends[1]) / (2.0 * step)
+        difference = np.abs(np.einsum("nij,nj->ni", slope, way) - expected).max(axis=1)
+        assert (difference < 1e-3 * np.maximum(np.abs(expected).max(axis=1), 1.0)).all()
+
+
+def test_a_torque_that_just_reaches_its_limit_is_no_smooth_problem() -> None:
+    with solver_of(ARM, bounds=50.0) as free:
+        tau, inside = free(np.zeros(2), qdd=[1.0, 2.0]).tau, free.sensitivity(np.zeros(2), qdd=[1.0, 2.0])
+    with solver_of(ARM, bounds=([-50.0, -50.0], [tau[0], 50.0])) as solver:
+        assert inside.smooth
+        assert not solver.sensitivity(np.zeros(2), qdd=[1.0, 2.0]).smooth
+        assert solver.sensitivity(np.zeros((3, 2)), qdd=[9.0, 2.0]).smooth.all()
+
+
 def test_leading_axes_are_broadcast(biped: WholeBodyTorque) -> None:
     q = np.tile(stance(BIPED), (3, 2, 1))
     found = biped(q, qdd=np.zeros((2, 12)), friction=0.5 * np.ones(2))

@@ -229,6 +229,16 @@ def test_actuators(run: Any) -> None:
     np.testing.assert_allclose(slope, difference, rtol=1e-3)
 
 
+def test_whole_body_torque(run: Any) -> None:
+    done = run("16_whole_body_torque.py")
+    used, _, away = zip(*(done.numbers(f"slope {degrees}: ") for degrees in (0, 10, 20, 30, 40)), strict=True)
+    np.testing.assert_allclose(used[:3], np.tan(np.radians([0.0, 10.0, 20.0])), atol=0.06)
+    assert max(used) < 0.6 + 1e-6
+    assert max(away[:4]) < 0.1 < 0.3 < away[4]
+    slope, difference = done.numbers("a knee's torque by the acceleration ")
+    np.testing.assert_allclose(slope, difference, rtol=1e-3)
+
+
 @pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_examples_are_short_and_explained(path: Path) -> None:
     """At most 40 lines; the first words say what the example shows and what it prints."""
@@ -246,7 +256,7 @@ def test_examples_are_short_and_explained(path: Path) -> None:
 
 
 def test_the_index_has_every_example_with_its_picture() -> None:
-    assert len(NUMBERED) == 15
+    assert len(NUMBERED) == 16
     index = (EXAMPLES / "README.md").read_text()
     for path in NUMBERED:
         assert f"({path.name})" in index, path.name

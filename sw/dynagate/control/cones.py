@@ -10,15 +10,19 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt
+from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt, zeros
 
 SMALLEST = 1e-100
 """Smallest number under a square root, and smallest divisor."""
 NEAREST = 1e-15
 """Smallest distance of a vector from the boundary of a cone, as a part of its height: rounding cannot cross it."""
+
+LEAST_SIDE = 1e-40
+"""Smallest squared length of the sides of a vector, as a part of its squared height, that has a direction."""
 
 
 class Cone(Protocol):
@@ -36,6 +40,14 @@ class Cone(Protocol):
 
     def scaled_back(self, step: Array) -> Array:
         """Return W⁻² ds (count,), for a step ds (count,) of the slack."""
+
+    def stiffness(self) -> Array:
+        """Return -dz/ds (count, count) of an iterate at the end, where slacks and duals remain complementary, in the
+        axes of `axes`.
+        """
+
+    def axes(self) -> Array:
+        """Return the orthonormal axes of the stiffness, the columns of a matrix (count, count)."""
 
     def centering(self, target: Scalar, slack: Array, dual: Array) -> Array:
         """Return t (count,), so that the corrected dual step is dz = t - W⁻² ds.
@@ -71,6 +83,13 @@ class HalfLine:
         """Return W⁻² ds (1,)."""
         return step * self.inverse_scaling()[0, 0]
 
+    def stiffness(self) -> Array:
+        """Return z / s as a matrix (1, 1), as of `inverse_scaling`."""
+        return self.inverse_scaling()
+
+    def axes(self) -> Array:
+        return array([[1.0]])
+
     def centering(self, target: Scalar, slack: Array, dual: Array) -> Array:
         """Return the corrected dual at ds = 0, minus the dual."""
         return array([(target - slack[0] * dual[0]) * self.inverse_slack - self.dual])
@@ -87,6 +106,7 @@ class SecondOrder:
     identity = array([1.0, 0.0, 0.0])
 
     def __init__(self, slack: Array, dual: Array) -> None:
+        self._pair = slack, dual
         (self.slack, slack_size), (self.dual, dual_size) = _unit(slack), _unit(dual)
         self.inverse_slack, self.inverse_dual = 1.0 / slack_size, 1.0 / dual_size
         inverse = 1.0 / sqrt((1.0 + self.slack @ self.dual) * 2.0)
@@ -107,6 +127,29 @@ class SecondOrder:
     def scaled_back(self, step: Array) -> Array:
         """Return W⁻² ds (3,), by two products with W⁻¹, which lose fewer digits than one with W⁻²."""
         return self._scaled(self._scaled(step, -1.0), -1.0) * (self.inverse_size * self.inverse_size)
+
+    def stiffness(self) -> Array:
+        """Return the slope of z = μ s⁻¹ by the eigenvalues of s and z, a diagonal matrix (3, 3).
+
+        The duals of an iterate are not exactly those of the central path, so W⁻² has not the curvature of the cone.
+        """
+        slack, dual = self._pair
+        side, pull = (sqrt(_at_least(x[1:] @ x[1:])) for x in (slack, dual))
+        result = zeros(3, 3)
+        result[0, 0] = (dual[0] + pull) * (1.0 / _at_least(slack[0] - side, slack[0] * NEAREST))
+        result[1, 1] = _at_least(dual[0] - pull, 0.0) * (1.0 / (slack[0] + side))
+        result[2, 2] = dual[0] * (1.0 / slack[0])
+        return result
+
+    def axes(self) -> Array:
+        """Return the axes across the boundary at s, along s, and along the boundary."""
+        height, first, second = self._pair[0]
+        square = first * first + second * second
+        clear = square - height * height * LEAST_SIDE
+        inverse = 1.0 / sqrt(select(clear, square, 1.0))
+        a, b = select(clear, first * inverse, 1.0), select(clear, second * inverse, 0.0)
+        half = math.sqrt(0.5)
+        return array([[half, half, 0.0], [-(a * half), a * half, -b], [-(b * half), b * half, a]])
 
     def centering(self, target: Scalar, slack: Array, dual: Array) -> Array:
         """Return W⁻¹ (λ ⧵ (target e - (W⁻¹ ds) ∘ (W dz)) - λ), in which λ = W z."""

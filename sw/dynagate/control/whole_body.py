@@ -208,6 +208,31 @@ class WholeBodyProblem:
             result.append((slice(k, k + 3), SecondOrder(slack[k : k + 3], dual[k : k + 3])))
         return result
 
+    def strictness(self, slack: np.ndarray, dual: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Return how clearly each problem's limits and cones are active or inactive.
+
+        Args:
+            slack: Slacks (batch, rows) of solutions.
+            dual: Their duals (batch, rows).
+            held: Whether each contact is active, (batch, contacts).
+
+        Returns:
+            The smallest of all numbers max(slack, dual), (batch,). Slacks are parts of a torque's unit or of the
+            robot's weight, duals parts of the curvature of the cost of forces.
+        """
+        linear, scaled = len(self.limits), dual / self.curvature
+        clear = [np.maximum(slack[:, k], scaled[:, k]) for k in range(linear)]
+        width = len(EDGES) if self.flat else 3
+        for i in range(self.count):
+            own, pull = (x[:, linear + i * width : linear + (i + 1) * width] for x in (slack, scaled))
+            if not self.flat:  # the two eigenvalues of an entry of the cone, in opposite order
+                own, pull = (
+                    x[:, :1] + np.linalg.norm(x[:, 1:], axis=1, keepdims=True) * [sign, -sign]
+                    for x, sign in ((own, -1.0), (pull, 1.0))
+                )
+            clear.append(np.where(held[:, i], np.maximum(own, pull).min(axis=1), np.inf))
+        return np.min(clear, axis=0)
+
     def scaled_hessian(self, hessian: Array, scalings: Sequence[Array]) -> Array:
         """Return H + Gᵀ W⁻² G, from W⁻² of each cone."""
         result, contacts = hessian.copy(), scalings[len(self.limits) :]
@@ -267,9 +292,9 @@ def prepared(problem: WholeBodyProblem) -> Graph:
         * columns (3 contacts, nv) and drift (3 contacts,), for the accelerations of contacts.
     """
     recording = Recording("prepare", problem.robot.name)
-    inputs = _inputs(recording, problem)
+    inputs = recorded_inputs(recording, problem)
     with scope("prepare"):
-        system = _System(recording, problem, inputs)
+        system = System(recording, problem, inputs)
         hessian, slope = system.cost(inputs["qdd"])
         x = np.concatenate([zeros(problem.first), array(problem.start)])
         downhill = hessian @ x + slope
@@ -285,7 +310,8 @@ def prepared(problem: WholeBodyProblem) -> Graph:
     return recording.graph({name: np.asarray(value, dtype=object) for name, value in outputs.items()})
 
 
-def _inputs(recording: Recording, problem: WholeBodyProblem) -> dict[str, Array]:
+def recorded_inputs(recording: Recording, problem: WholeBodyProblem) -> dict[str, Array]:
+    """Record the inputs of a problem, and return them by name."""
     units = tuple((part.start, part.stop) for part in problem.robot.quaternions())
     return {
         name: recording.input(name, shape, unit_vectors=units if name == "q" else (), switches=name == "active")
@@ -293,7 +319,7 @@ def _inputs(recording: Recording, problem: WholeBodyProblem) -> dict[str, Array]
     }
 
 
-class _System:
+class System:
     """The accelerations that follow from the unknowns, recorded for one problem."""
 
     def __init__(self, recording: Recording, problem: WholeBodyProblem, inputs: Mapping[str, Array]) -> None:
@@ -332,7 +358,7 @@ class _System:
 
     def _diagonal(self) -> list[Scalar]:
         """Return the curvature of the cost of forces by each unknown. Inactive forces are 0."""
-        square = self.problem.weight**2 * self.problem.options.force
+        square = self.problem.curvature
         result: list[Scalar] = [unit * unit * self.problem.options.torque for unit in self.problem.units]
         for active, friction in zip(self.active, self.friction, strict=True):
             slippery = select(friction - LEAST_FRICTION, 0.0, 1.0)
@@ -353,6 +379,8 @@ class _System:
         at_zero = zeros(problem.size)
         for k, (i, unit) in enumerate(zip(problem.driven, problem.units, strict=True)):
             at_zero[k] = problem.middle[i] * unit * problem.options.torque
+        for k, active, first in zip(problem.heights, self.active, problem.start[::3], strict=True):
+            at_zero[k] = (active - 1.0) * (problem.curvature * first)  # an inactive force stays inside of its cone
         return away @ self.motion + array(self._diagonal()) * x + at_zero
 
     def cost(self, requested: Array) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,8 +32,12 @@ from dynagate.control.whole_body import (
     WholeBodyOptions,
     WholeBodyProblem,
     inputs_of,
+    prepared,
     whole_body_loop,
 )
+from dynagate.control.whole_body_derivative import MOVING, gradient_product, moved_unknowns
+from dynagate.graph import Graph
+from dynagate.graph.evaluate import evaluate
 from dynagate.host.compiling import check_robot
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.loop_solver import LoopSolver
@@ -47,6 +52,8 @@ CLOSED, LEVEL = 1e-7, 1e-3
 """Largest complementarity and largest gradient left of a problem that converged, as parts of the curvature of the cost
 of forces. The gradient is that of stiff directions, in which unknowns hardly move.
 """
+STRICT = 1e-4
+"""Smallest distance from a limit or its multiplier, in the units of `strictness`, of a smooth problem."""
 WEIGHT = ABOVE_ZERO.called("a weight of more than 0")
 
 
@@ -72,6 +79,23 @@ class WholeBodySolution:
         shape = self.converged.shape
         counts = f"{int(self.converged.sum())} converged, {int(self.kept.sum())} keep their contacts"
         return f"<WholeBodySolution of {shape or 'one'}, {counts}>"
+
+
+@explained
+@dataclass(frozen=True)
+class WholeBodySensitivity:
+    """Derivatives of torques (..., nv) by the inputs of a call. The leading axes are those of the call."""
+
+    q: Array
+    """By the configuration, along velocities, (..., nv, nv)."""
+    qd: Array
+    """By the velocity, (..., nv, nv)."""
+    qdd: Array
+    """By the requested acceleration, (..., nv, nv)."""
+    smooth: Array
+    """Whether each limit and each cone is clearly active or clearly inactive, (...). If not, the torques have a kink
+    near this problem, and the derivative holds on one side of it only.
+    """
 
 
 class _Input(NamedTuple):
@@ -209,9 +233,78 @@ class WholeBodyTorque(LoopSolver):
             ArgumentTypeError: An input does not hold real numbers.
             DeviceError: The solver is closed, or the device fails.
         """
+        problems, leading = self._read(q, qd, qdd, {"active": active, "friction": friction, "normal": normal})
+        outputs = self._solved(problems)
+        return WholeBodySolution(**{name: x.reshape((*leading, *x.shape[1:])) for name, x in outputs.items()})
+
+    def sensitivity(
+        self,
+        q: npt.ArrayLike,
+        qd: npt.ArrayLike | None = None,
+        qdd: npt.ArrayLike | None = None,
+        *,
+        active: npt.ArrayLike | None = None,
+        friction: npt.ArrayLike | None = None,
+        normal: npt.ArrayLike | None = None,
+    ) -> WholeBodySensitivity:
+        """Solve problems, and return the derivatives of their torques by the implicit function theorem.
+
+        The first call traces the derivative. It is computed by numpy.
+
+        Args:
+            q: Configurations (..., nq), rad, m and unit quaternions.
+            qd: Velocities (..., nv), rad/s or m/s; 0 unless given.
+            qdd: Requested accelerations (..., nv), rad/s² or m/s²; 0 unless given.
+            active: 1 for each contact that touches the ground, else 0, (..., contacts), or one.
+            friction: Friction coefficients (..., contacts), or one.
+            normal: Unit normals (..., contacts, 3) of the ground in base axes, or one (3,).
+
+        Returns:
+            The derivatives, with the leading axes of the call.
+
+        Raises:
+            ArgumentError: An input has another shape, is not finite, is out of its range, or a vector has not length 1.
+            ArgumentTypeError: An input does not hold real numbers.
+            DeviceError: The solver is closed, or the device fails.
+        """
+        problems, leading = self._read(q, qd, qdd, {"active": active, "friction": friction, "normal": normal})
+        problem, nv, batch = self.problem, self.robot.nv, len(problems["q"])
+        optimum = self.iterates(problems)
+        slack, dual = optimum["slack_new"], optimum["dual_new"]
+        results = {name: np.zeros((batch, nv, nv)) for name in MOVING}
+        rows = {"hessian": evaluate(self._prepared, problems)["hessian"], "slack": slack, "dual": dual}
+        still = {**problems, "x": optimum["x_new"]}
+        for k, (i, unit) in enumerate(zip(problem.driven, problem.units, strict=True)):
+            weights = np.zeros((batch, problem.size))
+            weights[:, k] = unit
+            moved = evaluate(self._moved, {**rows, "weights": weights})["moved"]
+            products = evaluate(self._product, {**still, "lam_slope": moved})
+            for name, result in results.items():
+                result[:, i] = products[f"vjp_{name}"]
+        held = problems.get("active", np.ones((batch, 0))) > 0.0
+        smooth = problem.strictness(slack, dual, held) > STRICT
+        return WholeBodySensitivity(
+            **{name: x.reshape((*leading, nv, nv)) for name, x in results.items()}, smooth=smooth.reshape(leading)
+        )
+
+    @cached_property
+    def _prepared(self) -> Graph:
+        return prepared(self.problem)
+
+    @cached_property
+    def _moved(self) -> Graph:
+        return moved_unknowns(self.problem)
+
+    @cached_property
+    def _product(self) -> Graph:
+        return gradient_product(self.problem)
+
+    def _read(
+        self, q: npt.ArrayLike, qd: npt.ArrayLike | None, qdd: npt.ArrayLike | None, ground: Mapping[str, Any]
+    ) -> tuple[dict[str, Array], tuple[int, ...]]:
+        """Return the checked inputs of a call, (batch, *shape) by name, and the leading axes."""
         self.check_open()
         count, nv = len(self.options.contacts), self.robot.nv
-        ground = {"active": active, "friction": friction, "normal": normal}
         if not count:
             for name, value in ground.items():
                 if value is not None:
@@ -225,9 +318,7 @@ class WholeBodyTorque(LoopSolver):
         values = {"q": q, "qd": still if qd is None else qd, "qdd": still if qdd is None else qdd}
         if count:
             values |= {name: _of_contacts(name, value, usual[name]) for name, value in ground.items()}
-        problems, leading = self._problems(values)
-        outputs = self._solved(problems)
-        return WholeBodySolution(**{name: x.reshape((*leading, *x.shape[1:])) for name, x in outputs.items()})
+        return self._problems(values)
 
     def _problems(self, values: Mapping[str, Any]) -> tuple[dict[str, Array], tuple[int, ...]]:
         """Return the checked inputs of a call, (batch, *shape) by name, and the leading axes."""
