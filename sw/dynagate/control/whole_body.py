@@ -294,7 +294,7 @@ def prepared(problem: WholeBodyProblem) -> Graph:
     recording = Recording("prepare", problem.robot.name)
     inputs = recorded_inputs(recording, problem)
     with scope("prepare"):
-        system = System(recording, problem, inputs)
+        system = RecordedSystem(recording, problem, inputs)
         hessian, slope = system.cost(inputs["qdd"])
         x = np.concatenate([zeros(problem.first), array(problem.start)])
         downhill = hessian @ x + slope
@@ -319,7 +319,7 @@ def recorded_inputs(recording: Recording, problem: WholeBodyProblem) -> dict[str
     }
 
 
-class System:
+class RecordedSystem:
     """The accelerations that follow from the unknowns, recorded for one problem."""
 
     def __init__(self, recording: Recording, problem: WholeBodyProblem, inputs: Mapping[str, Array]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynagate.base.naming import scope
-from dynagate.control.whole_body import System, WholeBodyProblem, recorded_inputs
+from dynagate.control.whole_body import RecordedSystem, WholeBodyProblem, recorded_inputs
 from dynagate.dynamics.factor import Dense, factorize, solve
 from dynagate.dynamics.spatial import array
 from dynagate.graph import Graph
@@ -56,7 +56,7 @@ def gradient_product(problem: WholeBodyProblem) -> Graph:
     inputs = recorded_inputs(recording, problem)
     x = recording.input("x", (problem.size,))
     with scope("slope"):
-        system = System(recording, problem, inputs)
+        system = RecordedSystem(recording, problem, inputs)
         slope = system.gradient(x, system.motion @ x + system.still, inputs["qdd"])
     graph = recording.graph({"slope": np.asarray(slope, dtype=object)})
     return vjp(graph, ["slope"], list(MOVING), robot=problem.robot)

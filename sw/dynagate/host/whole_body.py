@@ -87,11 +87,11 @@ class WholeBodySensitivity:
     """Derivatives of torques (..., nv) by the inputs of a call. The leading axes are those of the call."""
 
     q: Array
-    """By the configuration, along velocities, (..., nv, nv)."""
+    """Derivatives by the configuration, along velocities, (..., nv, nv)."""
     qd: Array
-    """By the velocity, (..., nv, nv)."""
+    """Derivatives by the velocity, (..., nv, nv)."""
     qdd: Array
-    """By the requested acceleration, (..., nv, nv)."""
+    """Derivatives by the requested acceleration, (..., nv, nv)."""
     smooth: Array
     """Whether each limit and each cone is clearly active or clearly inactive, (...). If not, the torques have a kink
     near this problem, and the derivative holds on one side of it only.
