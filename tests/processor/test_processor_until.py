@@ -3,6 +3,7 @@ equations."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -461,6 +462,49 @@ def test_a_tolerance_that_no_step_meets_is_told(tmp_path: Path) -> None:
         dynagate.build(ARM, "rollout", units=4, region=region, folder=tmp_path, integrator="variational", dt=0.1)
     with pytest.raises(ArgumentError, match=r"^integrator 'variational' of a datapath; expected a program"):
         dynagate.build(ARM, "rollout", ii=4, folder=tmp_path, integrator="variational")
+
+
+@pytest.mark.parametrize(
+    ("dt", "text"),
+    [
+        (
+            1e-3,
+            "in steps of 0.001 s, rounding leaves a residual of 2.4e-02, above the largest tolerance, 6.6e-03; "
+            "expected words of 26 bits, dt=0.002, or a tolerance of your own",
+        ),
+        (
+            1e-5,
+            "in steps of 1e-05 s, rounding leaves a residual of 2.4e+02, above the largest tolerance, 6.6e-03; "
+            "expected dt=0.0021, or a tolerance of your own",
+        ),
+    ],
+)
+def test_steps_too_short_for_a_word_are_refused_before_any_work(dt: float, text: str, tmp_path: Path) -> None:
+    """Positions are subtracted twice and divided by dt²."""
+    with pytest.raises(ToleranceError, match=re.escape(f"converge in words of 24 bits: {text}")):
+        build(integrator="position_based", dt=dt, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("word", "dt"), [(26, 1e-3), (24, 2e-3)])
+def test_words_and_steps_that_the_refusal_suggests_are_accepted(word: int, dt: float) -> None:
+    options = AlgorithmOptions(integrator="position_based", dt=dt)
+    options, _ = motion_and_formats(ARM, options, Region.of(ARM, velocity=2.0), Policy(word=word, samples=256))
+    assert options.tolerance is not None
+
+
+STIFF = AlgorithmOptions(integrator="position_based", dt=0.02, forces=("Limits(stiffness=2000.0)",))
+"""Steps that need words of 24 bits."""
+
+
+def test_steps_that_do_not_converge_report_where_and_the_words_that_do() -> None:
+    region = Region.of(ARM, velocity=8.0, acceleration=80.0)
+    with pytest.raises(
+        ToleranceError,
+        match=r"converge in words of 18 bits, even to tolerance 6.6e-03: \d+\.\d% of the trajectories stay above it, "
+        r"most of them in step \d, with a residual of \d+.* times the tolerance; expected words of 2[24] bits, or a",
+    ):
+        motion_and_formats(ARM, STIFF, region, Policy(word=18, samples=512))
 
 
 @pytest.mark.long

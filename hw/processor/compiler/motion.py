@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from dynagate.base.arrays import Array
@@ -23,8 +24,10 @@ from dynagate.fixedpoint.models.loops import (
 )
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.region import KINDS, Region
+from dynagate.hw.processor.isa.shape import LARGEST_WORD
 from dynagate.integrators.chip_motion import FAILURES, STATE, ChipMotion, extra
 from dynagate.integrators.methods import method_of
+from dynagate.integrators.motion import Integrator
 from dynagate.robot import Robot
 
 ITERATIONS = 4
@@ -36,6 +39,13 @@ BEYOND = 1 / 16
 """
 CHECKED = 96
 """Number of trajectories of each kind on which a tolerance is tried."""
+
+
+MOST_OVERFLOWS = 0.5
+"""Largest share of the trajectories that may overflow."""
+BELOW = 0.5
+"""Part of the residual of rounding below which no tolerance is tried."""
+RESIDUAL_OF_STEP = extra("residual")
 
 
 class ToleranceError(ArgumentError):
@@ -57,20 +67,67 @@ def motion_and_formats(
     if options.tolerance is not None:
         motion = ChipMotion.of(robot, options, policy.word, options.tolerance)
         return options, _formatted(motion, region, policy)
-    method = method_of(options.method)
-    least: float = method.tolerance  # type: ignore[attr-defined]
-    tolerance = least * 2.0 ** max(32 - policy.word, 0)
-    while tolerance <= method.largest_tolerance:
-        motion = ChipMotion.of(robot, options, policy.word, tolerance)
+    method, word = method_of(options.method), policy.word
+    least, left = _least_residual(robot, options, word), Unsolved()
+    for tolerance in _tolerances(method, word):
+        if tolerance < BELOW * least:
+            continue
+        motion = ChipMotion.of(robot, options, word, tolerance)
         formatted = _formatted(motion, region, policy)
-        if _meets(motion, formatted, region):
+        left = _unsolved(motion, formatted, region)
+        if left.few:
             return replace(options, tolerance=tolerance), formatted
-        tolerance *= 4.0
+    wider = _wider_word(robot, options, region, policy)
+    expected = f"words of {wider} bits" if wider else f"another dt: words of {LARGEST_WORD} bits do not suffice either"
     raise ToleranceError(
-        f"integrator '{options.integrator}' of {robot.name} does not converge in words of {policy.word} bits, even to "
-        f"tolerance {tolerance / 4.0:.1e}; expected a longer word, another dt or a tolerance of your own",
+        f"integrator '{options.integrator}' of {robot.name} does not converge in words of {word} bits, even to "
+        f"tolerance {tolerance:.1e}: {left}; expected {expected}, or a tolerance of your own",
         code="DG-CORE-011",
     )
+
+
+def _tolerances(method: Integrator, word: int) -> list[float]:
+    """Return the tolerances that integers of a word length may have, smallest first."""
+    first: float = method.tolerance * 2.0 ** max(32 - word, 0)  # type: ignore[attr-defined]
+    series = (first * 4.0**k for k in range(64))
+    return [each for each in series if each <= method.largest_tolerance] or [method.largest_tolerance]
+
+
+def _least_residual(robot: Robot, options: AlgorithmOptions, word: int) -> float:
+    """Return the residual that rounding leaves. Raise ToleranceError if each tolerance of the word length is less."""
+    method, dt = method_of(options.method), options.step(integrator=None).dt
+    if dt is None:
+        return 0.0  # `ChipMotion.of` refuses it
+
+    def fits(bits: int, step: float) -> bool:
+        return method.least_residual(robot, step, bits) <= _tolerances(method, bits)[-1]
+
+    least = method.least_residual(robot, dt, word)
+    if fits(word, dt):
+        return least
+    wider = next((bits for bits in range(word + 1, LARGEST_WORD + 1) if fits(bits, dt)), None)
+    longer = next((step for k in range(1, 64) if fits(word, step := dt * 1.25**k)), dt)
+    words = "" if wider is None else f"words of {wider} bits, "
+    raise ToleranceError(
+        f"integrator '{options.integrator}' of {robot.name} does not converge in words of {word} bits: in steps of "
+        f"{dt:g} s, rounding leaves a residual of {least:.1e}, above the largest "
+        f"tolerance, {_tolerances(method, word)[-1]:.1e}; expected {words}dt={longer:.2g}, or a tolerance of your own",
+        code="DG-CORE-035",
+    )
+
+
+def _wider_word(robot: Robot, options: AlgorithmOptions, region: Region, policy: Policy) -> int | None:
+    """Return the shortest longer word, of those with an even number of bits, in which most steps converge; None if
+    there is no such word.
+    """
+    words, method = range(policy.word + 2 & ~1, LARGEST_WORD + 1, 2), method_of(options.method)
+
+    def converges(word: int) -> bool:
+        motion = ChipMotion.of(robot, options, word, _tolerances(method, word)[-1])
+        return _unsolved(motion, _formatted(motion, region, replace(policy, word=word)), region).few
+
+    at = bisect_left(words, True, key=converges)
+    return words[at] if at < len(words) else None
 
 
 def angles_of(graphs: Iterable[FormattedGraph], word: int) -> Format:
@@ -135,19 +192,53 @@ def spread(observed: Observed, reach: Mapping[str, float], seed: int) -> None:
             inputs[name] = own
 
 
-def _meets(motion: ChipMotion, formatted: FormattedLoop, region: Region) -> bool:
-    """Return whether nearly all steps converge in integers, of those that converge in float64."""
+@dataclass(frozen=True)
+class Unsolved:
+    """Trajectories with a step that float64 solves and integers do not.
+
+    few: Whether they are so few that the tolerance fits. share: Their share, of those without overflow. step: Step in
+    which most of them occur. residual: Their median residual in that step, relative to the tolerance; None if steps
+    report no residual. overflows: Share of the trajectories with an overflow, if it is too large.
+    """
+
+    few: bool = False
+    share: float = 0.0
+    step: int = 0
+    residual: float | None = None
+    overflows: float = 0.0
+
+    def __str__(self) -> str:
+        """Return the reason, as errors print it."""
+        if self.overflows:
+            return f"{self.overflows:.0%} of the trajectories overflow within {ITERATIONS} steps"
+        if not self.share:
+            return f"float64 solves {ITERATIONS} steps of no trajectory"
+        rest = "" if self.residual is None else f", with a residual of {self.residual:.3g} times the tolerance"
+        return f"{self.share:.1%} of the trajectories stay above it, most of them in step {self.step}{rest}"
+
+
+def _unsolved(motion: ChipMotion, formatted: FormattedLoop, region: Region) -> Unsolved:
+    """Return which steps do not converge in integers, of those that converge in float64."""
     q, qd, tau = _starts(motion, region, CHECKED, ITERATIONS, 2)
     integers = LoopTrajectories(formatted, integers_of(formatted, motion.begun(q, qd)))
-    failed, flagged = np.zeros(len(q)), np.zeros(len(q), dtype=bool)
+    failures, residuals, flagged = [np.zeros(len(q))], [], np.zeros(len(q), dtype=bool)
     for iteration in range(ITERATIONS):
         values, flagged = integers.advance(integers_of(formatted, {"tau": tau[:, iteration]}))
-        failed = values_of(values[FAILURES], ())
-    good = ~flagged
-    if good.sum() < 0.5 * len(q):
-        return False
-    few = motion.method.unsolved
-    if (failed[good] > 0).mean() <= few:
-        return True
-    solved = motion.solved(q[good], qd[good], tau[good])
-    return bool(solved.any() and (failed[good][solved] > 0).mean() <= few)
+        failures.append(values_of(values[FAILURES], ()))
+        if RESIDUAL_OF_STEP in values:
+            residuals.append(values_of(values[RESIDUAL_OF_STEP], ()))
+    good, failed, most = ~flagged, failures[-1] > 0, motion.method.unsolved
+    if flagged.mean() > MOST_OVERFLOWS:
+        return Unsolved(overflows=float(flagged.mean()))
+    if failed[good].mean() <= most:
+        return Unsolved(few=True)
+    solved = good.copy()
+    solved[good] = motion.solved(q[good], qd[good], tau[good])
+    failed &= solved
+    share = float(failed.sum() / max(solved.sum(), 1))
+    if share <= most:
+        return Unsolved(few=bool(solved.any()))
+    fresh = np.diff(np.stack(failures), axis=0) > 0
+    step = int((fresh & failed).sum(axis=1).argmax())
+    residual = float(np.median(residuals[step][fresh[step] & failed])) if residuals else None
+    return Unsolved(False, share, step + 1, residual)

@@ -125,6 +125,16 @@ class Integrator(ABC):
         """
         return q
 
+    def least_residual(self, robot: Robot, dt: float, word: int) -> float:
+        """Return the residual, in the unit of the tolerance, that rounding leaves in a step; 0.0 if it is not known.
+
+        Args:
+            robot: The robot.
+            dt: Time step, s.
+            word: Word length in bits.
+        """
+        return 0.0
+
     def in_words(self, word: int | None) -> Integrator:
         """Return the integrator for integers of a word length in bits, or with None for their reference in float64."""
         return self

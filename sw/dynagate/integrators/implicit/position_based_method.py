@@ -24,6 +24,7 @@ from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.adjoint import AFTER, FIRST, RESIDUAL, StepEquations, before
+from dynagate.integrators.implicit.collocation import collocation
 from dynagate.integrators.implicit.position_based import PositionBasedModel, begin, evaluation, search, weighted
 from dynagate.integrators.implicit.position_based_inputs import PositionBasedError, check_whole
 from dynagate.integrators.implicit.position_based_links import check_robot, sizes
@@ -102,6 +103,15 @@ class PositionBasedIntegrator(Integrator):
             return self
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), resolution=2.0 ** (5 - word))
 
+    def least_residual(self, robot: Robot, dt: float, word: int) -> float:
+        """Return the force that rounding leaves, relative to the weight.
+
+        An acceleration is a weighted sum of positions divided by dt², and a position is rounded to 2^(1 - word) or more
+        of the robot's reach.
+        """
+        weights = float(np.abs(collocation(self.order).second).sum(axis=1).max())
+        return weights * 2.0**-word / (_gravity(robot) * dt**2)
+
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
         self.check(options, linearize=linearize)
         check_constant(robot, "the position-based integrator")
@@ -159,10 +169,15 @@ class PositionBasedIntegrator(Integrator):
     def _scale(self, robot: Robot) -> list[float]:
         """Return the forces (nv,) below which a step has converged."""
         check_robot(robot)
-        weight = (float(np.linalg.norm(robot.gravity)) or 9.81) * sum(link.mass for link in robot.links)
+        weight = _gravity(robot) * sum(link.mass for link in robot.links)
         if weight == 0.0:
             raise PositionBasedError(f"robot '{robot.name}' has no mass; expected some", code="DG-ROLLOUT-058")
         return [float(size) * self.tolerance * weight for size in sizes(robot)]
+
+
+def _gravity(robot: Robot) -> float:
+    """Return the acceleration that relates forces to masses, m/s²: that of gravity, or 9.81 without gravity."""
+    return float(np.linalg.norm(robot.gravity)) or 9.81
 
 
 def _model(
