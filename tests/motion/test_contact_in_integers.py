@@ -13,7 +13,7 @@ from dynagate import Policy, Region, RigidContact, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.fixedpoint.models.loops import LoopTrajectories, integers_of, values_of
-from dynagate.forces import Plane, Point
+from dynagate.forces import Contact, Plane, Point
 from dynagate.forces.contact import ContactError
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.evaluate import evaluate
@@ -109,6 +109,26 @@ def test_a_step_in_integers_is_near_float64(word: int) -> None:
     assert pressed > 50
     assert solved.mean() > 0.5
     assert np.quantile(errors, 0.998) < 1e-5
+
+
+def test_position_based_contact_starts_above_the_ground_and_converges() -> None:
+    """From states far below the ground, the arm leaves with a thousand times its speed, and no format holds both."""
+    contact = Contact([TIP], [LOW], stiffness=1e4, friction=1e3)
+    options = AlgorithmOptions(integrator="position_based", dt=0.02, forces=(contact,))
+    options, formatted = motion_and_formats(ARM, options, REGION, Policy(samples=256))
+    motion, exact = (ChipMotion.of(ARM, options, bits, options.tolerance) for bits in (24, None))
+    sample = motion.starts(REGION, 200, 5)
+    q, qd, tau = (sample[name] for name in ("q", "qd", "tau"))
+    gap = tip_gap(q)
+    assert gap.min() >= -DEPTH * 1.02
+    assert 0.2 < (gap < 1e-6).mean() < 1.0
+    integers = LoopTrajectories(formatted, integers_of(formatted, motion.begun(q, qd)))
+    values, flagged = integers.advance(integers_of(formatted, {"tau": tau}))
+    solved = ~flagged & (values_of(values[FAILURES], ()) == 0.0)
+    assert solved.mean() > 0.8
+    once = exact.exact(q, qd, tau[:, None])["q_next"][:, 0]
+    errors = np.abs(values_of(values["q_next"], (2,)) - once)[solved].max(axis=1)
+    assert np.median(errors) < 1e-5
 
 
 def test_rigid_contact_has_a_text() -> None:

@@ -10,10 +10,13 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
+from dynagate.forces import CompliantContact, Contact, Force
 from dynagate.forces.options import AlgorithmOptions, StepOptions
 from dynagate.graph.blocks import Blocks, in_blocks
 from dynagate.graph.loop import Until, evaluate_loop
 from dynagate.graph.region import Kind, Region
+from dynagate.integrators.implicit.contact_states import touching
+from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.methods import SOLVING, method_of
 from dynagate.integrators.motion import Integrator, Motion
 from dynagate.robot import Robot
@@ -57,6 +60,7 @@ class ChipMotion:
     motion: Motion
     dt: float
     method: Integrator
+    forces: tuple[Force, ...] = ()
 
     @classmethod
     def of(
@@ -89,7 +93,9 @@ class ChipMotion:
         check_on_chip(options)
         step = options.step(integrator=None)
         assert step.dt is not None
-        return cls(robot, _named(method.motion(robot, step, linearize=options.linearize)), step.dt, method)
+        return cls(
+            robot, _named(method.motion(robot, step, linearize=options.linearize)), step.dt, method, tuple(step.forces)
+        )
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -138,10 +144,16 @@ class ChipMotion:
         return {own: results[name] for own, name in named.items() if name is not None}
 
     def starts(self, region: Region, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:
-        """Draw q, qd and tau (count, ·) from which motions begin, as `Region.sample` does."""
+        """Draw q, qd and tau (count, ·) from which motions begin, as `Region.sample` does. No point of a contact is far
+        below the ground.
+        """
         sample = region.sample("forward_dynamics", count, seed, kind=kind)
         ends = np.array(region.lower), np.array(region.upper)
-        return {**sample, "q": self.method.starts(self.robot, sample["q"], ends, seed)}
+        q = self.method.starts(self.robot, sample["q"], ends, seed)
+        for force in self.forces:
+            if isinstance(force, Contact | CompliantContact):
+                q = touching(self.robot, RigidContact(force.points, force.planes), q, ends, seed)
+        return {**sample, "q": q}
 
     def reach(self) -> dict[str, float]:
         """Return values that may exceed those in sampled motions, such as counters, and their largest magnitude."""
