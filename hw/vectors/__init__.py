@@ -49,7 +49,8 @@ def bench_files(design: DesignRecord, late: Sequence[int], vectors: Mapping[str,
     for subject in subjects(design, late):
         own = vectors[subject.module]
         beats = own.inputs.size // own.inputs.shape[-1]
-        counts = VectorCounts(len(own.ends), len(own.operations), beats, len(own.rounds))
+        results = own.expected.size // own.expected.shape[-1]
+        counts = VectorCounts(len(own.ends), len(own.operations), beats, results, len(own.rounds))
         texts = {**bench_texts(subject, late, counts), **vector_texts(subject, own)}
         files |= {f"{subject.folder}/{name}": text for name, text in texts.items()}
     return files
@@ -135,7 +136,7 @@ def _faults_of(design: DesignRecord, module: str, folder: Path) -> Iterator[str]
 def _expected(design: DesignRecord, module: str, late: Sequence[int], contents: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of a bench as they follow from the design."""
     counts = VectorCounts(
-        *(_rows(contents, name) for name in ("ends.hex", "registers.hex", "inputs.hex", "rounds.hex"))
+        *(_rows(contents, name) for name in ("ends.hex", "registers.hex", "inputs.hex", "expected.hex", "rounds.hex"))
     )
     (subject,) = (each for each in subjects(design, late) if each.module == module)
     return bench_texts(subject, late, counts)

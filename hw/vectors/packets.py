@@ -1,7 +1,8 @@
 """Packets of a program's bench in order: the program in parts, samples, and interruptions.
 
 The program is loaded before the first sample. While samples are under way, a damaged program follows, which the core
-refuses, then a program for another core, and the correct one again. Now and then TLAST cuts a sample short.
+refuses, and a program for another core. Then come the self-test of the core with its samples, and the correct program
+again. Now and then TLAST cuts a sample short.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.fixedpoint.format import Format, Integers, quantize
 from dynagate.graph.packing import ZERO
+from dynagate.hw.processor.compiler.self_test import results_of
 from dynagate.hw.processor.isa.packets import checksum, packed_messages
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.streams import with_bench_streams
 from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 from dynagate.hw.vectors import operations
 from dynagate.hw.vectors.drawn import SEED, Arrays, Flags, Ints, Vectors
 from dynagate.hw.vectors.operations import Answered
 from dynagate.hw.vectors.rounds import ALONE, NONE, ROUNDS
-from dynagate.hw.vectors.subject import Subject, subjects
+from dynagate.hw.vectors.self_tests import self_test_packets
+from dynagate.hw.vectors.subject import SELF_TEST, Subject, subjects
 from dynagate.hw.vectors.wire import insert_tkeep, kept_bytes
 
 FEW = 5_000
@@ -136,13 +140,21 @@ def _parts(end: int, loading: Words, answer: int) -> Group:
     return [Packet(end, row, np.array([answer * (k == len(rows) - 1)], np.uint32)) for k, row in enumerate(rows)]
 
 
-def _reloaded(end: int, loading: Words) -> Group:
-    """Return a damaged program, one for another core with a correct checksum, and the program again."""
+def _reloaded(subject: Subject, loading: Words) -> Group:
+    """Return a damaged program, one for another core with a correct checksum, the self-test of the core with its
+    samples, and the program again.
+    """
+    end = len(subject.names) - 1
     damaged, foreign = loading.copy(), loading[[0, -1]]
     damaged[len(loading) // 2, 1] ^= 1
     foreign[0, 1] ^= 1
     foreign[1, 1] = checksum(loading[:0])
-    return [*_parts(end, damaged, 0), *_parts(end, foreign, 0), *_parts(end, loading, 1)]
+    tests = list[Packet]()
+    if SELF_TEST in subject.names:
+        packets = self_test_packets(Core(**subject.design.body.core))
+        own = subject.names.index(SELF_TEST)
+        tests = _parts(end, packets.loading, 1) + [Packet(own, *sample) for sample in packets.samples]
+    return [*_parts(end, damaged, 0), *_parts(end, foreign, 0), *tests, *_parts(end, loading, 1)]
 
 
 def _streamed(subject: Subject, loading: Words, groups: list[Group], few: int) -> tuple[list[Packet], Ints]:
@@ -161,12 +173,13 @@ def _streamed(subject: Subject, loading: Words, groups: list[Group], few: int) -
     ends = np.linspace(alone, first, ROUNDS).round().astype(int)[1:]
     if first < len(groups):
         ends = np.append(ends, np.linspace(first, len(groups), ROUNDS).round().astype(int)[1:])
-    round_of_it = RELOADED if loading.size * LOADS < FEW or first == len(groups) else ROUNDS - 1 + RELOADED
+    is_short = loading.size * LOADS < FEW and SELF_TEST not in subject.names
+    round_of_it = RELOADED if is_short or first == len(groups) else ROUNDS - 1 + RELOADED
     reload = (ends[round_of_it - 1] + ends[round_of_it]) // 2
     bounds = []
     for k, group in enumerate(groups):
         if k == reload:
-            streamed += _reloaded(parts, loading)
+            streamed += _reloaded(subject, loading)
         for place, packet in enumerate(group):
             if cut and k > alone and k % CUT_EVERY == 0 and place == len(group) - 1:
                 streamed.append(Packet(NONE, packet.words[: cut * axi.lanes], packet.answer[:0]))
@@ -185,8 +198,7 @@ def _vectors(
     assert shell is not None
     tags = np.random.default_rng(seed).integers(1 << 32, size=len(streamed)).astype(np.uint32)
     last = np.isin(np.arange(len(streamed)), bounds - 1) | (axi.last == PER_SAMPLE)
-    expected = np.zeros((len(streamed), subject.longest_result, axi.lanes + 1), np.uint32)
-    inputs = []
+    expected, inputs = [], []
     for k, packet in enumerate(streamed):
         is_cut = packet.end == NONE
         words = packet.words if is_cut else np.append(packet.words, tags[k])
@@ -194,10 +206,11 @@ def _vectors(
         beats = _beats(words, axi.lanes, is_cut or bool(last[k]))
         needed = WORD // 8 * ((len(words) - 1) % axi.lanes + 1)
         inputs.append(insert_tkeep(beats, kept_bytes(len(beats), axi.width, needed, omits)[0]))
-        if is_cut:
-            continue
-        answer = _beats(np.append(packet.answer, tags[k]), axi.lanes, bool(last[k]))
-        expected[k, : len(answer)] = answer
+        kept = np.zeros((subject.stored_beats[packet.end if not is_cut else -1], axi.lanes + 1), np.uint32)
+        if not is_cut:
+            answer = _beats(np.append(packet.answer, tags[k]), axi.lanes, bool(last[k]))
+            kept[: len(answer)] = answer
+        expected.append(kept)
     counted = []
     for stop in sorted({ROUNDS, len(bounds)}):
         after = streamed[bounds[0] : bounds[stop - 1]]
@@ -206,7 +219,7 @@ def _vectors(
         counted.append(Answered(stop, flagged, bad, sum(each.end == NONE for each in after)))
     return Vectors(
         np.concatenate(inputs),
-        expected,
+        np.concatenate(expected),
         np.array([each.end for each in streamed], np.int64),
         _masks(design, subject),
         [each.reference for each in streamed],
@@ -229,6 +242,11 @@ def _masks(design: DesignRecord[ProgramBody], subject: Subject) -> Words:
     assert axi is not None
     masks = np.zeros((len(subject.names), subject.longest_result, axi.lanes + 1), np.uint32)
     own = [design.of_function(function) for function in design.functions] or [design]
+    if SELF_TEST in subject.names:  # only words of the last beat behind the tag are undefined
+        k = subject.names.index(SELF_TEST)
+        words = np.zeros((1, subject.out_beats[k] * axi.lanes), np.uint32)
+        words[:, : results_of(Core(**design.body.core)) + 1] = 0xFFFFFFFF
+        masks[k, : subject.out_beats[k], :-1] = words.reshape(-1, axi.lanes)
     for k, each in enumerate(own):
         codec, loop = each.wire.output, design.body.loop
         words = np.zeros((1, axi.beats.output * axi.lanes), np.uint32)
@@ -237,7 +255,7 @@ def _masks(design: DesignRecord[ProgramBody], subject: Subject) -> Words:
             moved = codec if loop is None else codec.moved([iteration * stride for stride in loop.outputs])
             moved.put_bits(words, ones, range(ones.size))
         words[:, codec.words - 1 :] = 0xFFFFFFFF  # the flag and the tag
-        masks[k, :, :-1] = words.reshape(-1, axi.lanes)
+        masks[k, : axi.beats.output, :-1] = words.reshape(-1, axi.lanes)
     masks[-1, : subject.out_beats[-1], :-1] = 0xFFFFFFFF
     masks[:, :, -1] = 1
     return masks

@@ -13,12 +13,17 @@ from dynagate.design.latency import stream_cycles
 from dynagate.design.program import ProgramBody
 from dynagate.design.ring import ring_design
 from dynagate.design.words import FLOAT32, beats
+from dynagate.hw.processor.compiler.self_test import FIRST_BLOCK, INPUTS, has_self_test, results_of
 from dynagate.hw.processor.isa.shape import Core
 
 DATAPATH, ROLLOUT, ACCELERATOR = "datapath", "rollout", "accelerator"
 """Names of modules with benches."""
 PARTS = "parts of a program"
 """Name in place of a function for packets with parts of a program."""
+SELF_TEST = "self-test of the core"
+"""Name in place of a function for samples of the core's self-test."""
+SELF_TEST_CYCLES = 50_000
+"""Cycles after which a sample of a self-test counts as late."""
 PART_WORDS = 1 + 2 * 32
 """Words of a packet with parts of a program, without its tag: a head and 32 messages of two words."""
 ANSWER = 8
@@ -66,6 +71,11 @@ class Subject:
         return self.design.is_loaded
 
     @property
+    def functions(self) -> tuple[str, ...]:
+        """Return the names of the functions among the ends."""
+        return tuple(name for name in self.names if name not in (PARTS, SELF_TEST))
+
+    @property
     def most(self) -> tuple[int, ...]:
         """Return the largest latency of a single sample in cycles, by end."""
         return tuple(low + slack for low, slack in zip(self.latencies, self.slacks, strict=True))
@@ -81,12 +91,22 @@ class Subject:
 
         A later result is found in the next round. The loops of a core may take many iterations, and hardly ever do.
         """
-        return min(self.longest, FEW_TURNS * min(self.latencies)) if self.loads else self.longest
+        if not self.loads:
+            return self.longest
+        functions = range(len(self.functions))
+        return min(max(self.most[k] for k in functions), FEW_TURNS * min(self.latencies[k] for k in functions))
 
     @property
     def longest_result(self) -> int:
         """Return the beats of the longest result."""
         return max(self.out_beats)
+
+    @property
+    def stored_beats(self) -> tuple[int, ...]:
+        """Return the beats that a bench stores for the result of each end, and last for a sample without a result."""
+        common = max(beats for beats, name in zip(self.out_beats, self.names, strict=True) if name != SELF_TEST)
+        own = (beats if name == SELF_TEST else common for beats, name in zip(self.out_beats, self.names, strict=True))
+        return (*own, common)
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -143,21 +163,36 @@ def cores_subject(design: DesignRecord[ProgramBody], module: str, late: Sequence
     assert axi is not None
     assert shell is not None
     names = tuple(function.name for function in design.functions) or (design.function,)
+    core = Core(**design.body.core)
     part, answer = beats(PART_WORDS, axi.width), ANSWER + PART_WORDS + (axi.lanes > 1)
     if design.body.stream_words == FLOAT32:  # answers go through the converter of results, too
-        answer += Core(**design.body.core).output_conversion
+        answer += core.output_conversion
+    tests = [SELF_TEST] if is_tested(design) else []
     return Subject(
         design,
         module,
-        (*names, PARTS),
+        (*names, *tests, PARTS),
         beat_bits(axi).input,
         beat_bits(axi).output,
-        (*(axi.beats.input for _ in names), part),
-        (*(axi.beats.output for _ in names), beats(1, axi.width)),
-        (*(least for least, _ in shell.spans), answer),
-        (*(most - least for least, most in shell.spans), 0),
+        (*(axi.beats.input for _ in names), *(beats(INPUTS + 1, axi.width) for _ in tests), part),
+        (
+            *(axi.beats.output for _ in names),
+            *(beats(results_of(core), axi.width) for _ in tests),
+            beats(1, axi.width),
+        ),
+        (*(least for least, _ in shell.spans), *(0 for _ in tests), answer),
+        (*(most - least for least, most in shell.spans), *(SELF_TEST_CYCLES for _ in tests), 0),
         cut_beats(axi),
     )
+
+
+def is_tested(design: DesignRecord[ProgramBody]) -> bool:
+    """Return whether the bench of a program runs the self-test of its core.
+
+    The rows of the table of blocks tell samples of the self-test from those of the program.
+    """
+    entries = [function.code for function in design.body.functions]
+    return has_self_test(Core(**design.body.core)) and max(entries, default=0) < FIRST_BLOCK
 
 
 def beat_bits(axi: AxiStreams) -> Sides[int]:

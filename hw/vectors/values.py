@@ -11,10 +11,12 @@ from dynagate.design.design import DesignRecord
 from dynagate.design.files import bench_vectors_of
 from dynagate.design.verilog_list import names_of
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
+from dynagate.hw.processor.compiler.self_test import FIRST_BLOCK
+from dynagate.hw.processor.isa.shape import BLOCK_BITS
 from dynagate.hw.units.floating import BINARY32
 from dynagate.hw.vectors.broken import SampleFault, kinds_of
 from dynagate.hw.vectors.rounds import NONE, ROUNDS
-from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH, ROLLOUT, Subject, subjects
+from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH, ROLLOUT, SELF_TEST, Subject, subjects
 
 Template = Callable[[str], str]
 """Function from a template's name to its text."""
@@ -32,6 +34,8 @@ class VectorCounts(NamedTuple):
     """Number of register accesses."""
     beats: int
     """Number of input beats."""
+    results: int
+    """Number of beats of expected results."""
     rounds: int
     """Number of rounds."""
 
@@ -58,6 +62,7 @@ def values(subject: Subject, late: Sequence[int], counts: VectorCounts, template
         "longest": str(longest),
         "quiet": str(subject.quiet),
         "under_way": str(longest // design.interval + 2),
+        "stored_beats": ", ".join(map(str, subject.stored_beats)),
         "in_beats": ", ".join(map(str, subject.in_beats)),
         "silent_beats": str(subject.silent_beats),
         "beats_of_sample": str(subject.in_beats[0]),
@@ -134,6 +139,7 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: VectorCounts, templ
         "IN_BITS": subject.in_bits,
         "OUT_BITS": subject.out_bits,
         "BEATS": counts.beats,
+        "RESULT_BEATS": counts.results,
         "OUT_BEATS": subject.longest_result,
         "II": design.interval,
         "FULL": FULL_OF_CORES if subject.loads else design.interval,
@@ -159,6 +165,7 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: VectorCounts, templ
         *(f"    slacks[{k}] = {value};" for k, value in enumerate(subject.slacks)),
         *(f"    lengths[{k}] = {value};" for k, value in enumerate(subject.out_beats)),
         *(f"    beats_in[{k}] = {value};" for k, value in enumerate((*subject.in_beats, subject.silent_beats))),
+        *(f"    stored[{k}] = {value};" for k, value in enumerate(subject.stored_beats)),
     ]
     counted = [(f"samples of {word(name)}", f"seen[{k}]") for k, name in enumerate(subject.names)]
     counted += [(f"overflows in {word(name)}", f"scopes[{k}]") for k, name in enumerate(subject.scopes)]
@@ -242,8 +249,8 @@ def _unusable(subject: Subject) -> tuple[list[str], list[str]]:
         flag = each.wire.output.flag
         beat, bit = (0, 0) if flag is None else divmod(flag.bit, axi.lanes * WORD)
         set_up += [f"    unusable_beats[{k}] = {beat};", f"    unusable_bits[{k}] = {bit};"]
-    if subject.loads:  # an answer to a part of a program can always be used
-        set_up += [f"    unusable_beats[{len(functions)}] = -1;", f"    unusable_bits[{len(functions)}] = 0;"]
+    for k in range(len(functions), len(subject.names)):  # an answer to a part of a program can always be used
+        set_up += [f"    unusable_beats[{k}] = -1;", f"    unusable_bits[{k}] = 0;"]
     return declared, set_up
 
 
@@ -299,12 +306,13 @@ def _of_beats(subject: Subject) -> dict[str, str]:
     if subject.loads:  # the last end is that of answers to parts of a program; all functions' results have one length
         assert axi is not None
         return {
-            "last_out": f"out_beat == (parts[0] ? {subject.out_beats[-1]} : {subject.longest_result}) - 1",
-            "parts": "  reg part = 1'b0;\n  reg [31:0] beats_of_part = 0;\n  reg [63:0] parts = 0;\n",
-            "is_whole": f"is_part || {is_whole}",
+            **_of_self_test(subject),
+            "parts": "  reg part = 1'b0, test = 1'b0;\n  reg [31:0] beats_of_part = 0;\n"
+            "  reg [63:0] parts = 0, tests = 0;\n",
+            "is_whole": f"is_part || is_test || {is_whole}",
             "lanes": str(axi.lanes),
-            "shortest": str(min(subject.latencies[:-1])),
-            "longest": str(max(subject.most[:-1])),
+            "shortest": str(min(subject.latencies[: len(subject.functions)])),
+            "longest": str(max(subject.most[: len(subject.functions)])),
             "least_answer": str(subject.latencies[-1]),
             "most_answer": str(subject.most[-1]),
         }
@@ -317,6 +325,18 @@ def _of_beats(subject: Subject) -> dict[str, str]:
         "is_whole": is_whole,
         "shortest": str(min(subject.latencies)),
         "longest": str(subject.longest),
+    }
+
+
+def _of_self_test(subject: Subject) -> dict[str, str]:
+    """Return the values for rules.sv that depend on the samples of a core's self-test."""
+    is_tested = SELF_TEST in subject.names
+    k = subject.names.index(SELF_TEST) if is_tested else 0
+    answer, result = subject.out_beats[-1], subject.out_beats[0]
+    return {
+        "is_test": f"!is_part && i_data[{BLOCK_BITS - 1}:0] >= {FIRST_BLOCK}" if is_tested else "1'b0",
+        "beats_of_test": str(subject.in_beats[k]),
+        "last_out": f"out_beat == (parts[0] ? {answer} : tests[0] ? {subject.out_beats[k]} : {result}) - 1",
     }
 
 
