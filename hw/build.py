@@ -55,6 +55,8 @@ from dynagate.hw.rtl.regmap import IDENTITY, VERSION, registers_of, with_ring
 from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.hw.units.raw import FromWord, ToWord
 from dynagate.hw.vectors import bench_files
+from dynagate.hw.vectors.subject import DATAPATH
+from dynagate.hw.vectors.unreached import unreached
 from dynagate.hw.vectors.vectors import vectors
 from dynagate.integrators.design_graph import graph_of
 from dynagate.integrators.implicit.contact_method import ContactIntegrator
@@ -337,9 +339,11 @@ def _contents(result: Design[Pipeline], formats: str, errors: SampledErrors | No
     top = Datapath(result.hardware.plan, result.design.device_hash)
     verilog = _verilog(result, top, progress)
     progress("vectors and benches")
-    bench = bench_files(result.design, top.late, vectors(result))
+    drawn = vectors(result)
+    bench = bench_files(result.design, top.late, drawn)
+    missed = unreached(result, drawn[DATAPATH])
     kept = {**verilog, LIST: list_text(verilog), **bench, FORMATS: formats}
-    return Contents(kept, datasheet(result, top.late, errors), _synthesis_scripts(result, verilog))
+    return Contents(kept, datasheet(result, top.late, errors, missed), _synthesis_scripts(result, verilog))
 
 
 def _synthesis_scripts(result: Design[Pipeline], verilog: Mapping[str, str]) -> dict[str, str]:

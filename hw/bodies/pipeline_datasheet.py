@@ -27,23 +27,27 @@ from dynagate.hw.datasheet import (
 from dynagate.hw.plan.timeline import pass_lines
 from dynagate.hw.units.table import HARDWARE, Own
 from dynagate.hw.vectors.built import BuiltDatapath
+from dynagate.hw.vectors.unreached import Unreached, unreached_lines
 from dynagate.integrators.limits import limits_text
 
 
-def datasheet(built: BuiltDatapath, late: Sequence[int], errors: SampledErrors | None = None) -> Datasheet:
+def datasheet(
+    built: BuiltDatapath, late: Sequence[int], errors: SampledErrors | None = None, bench: Sequence[Unreached] = ()
+) -> Datasheet:
     """Return the datasheet. Everything comes from the build itself: only accuracy is measured.
 
     Args:
         built: The design.
         late: Cycles by which the overflow bits of a sample follow its values, for each function.
         errors: Errors in sampled states, of a design without a statement on its accuracy.
+        bench: Points that the samples of the bench do not reach, by function.
     """
     rows = _facts(built) + certificate_rows(built.design.formats)
     if (axi := built.design.axi) is not None:
         rows.append((_with_streams(axi), streams_text(built, late)))
     sections = [_interfaces(built), _ring(built), _blocks(built), _pipeline(built), _units(built)]
     title = f"{plain_text(built.robot.name)}: {built.graph.name}"
-    return Datasheet(title, rows, [*sections, _accuracy(built, errors), _proved(built)])
+    return Datasheet(title, rows, [*sections, _accuracy(built, errors), _proved(built), _bench(bench)])
 
 
 def summary(built: BuiltDatapath) -> str:
@@ -223,6 +227,12 @@ def _accuracy(built: BuiltDatapath, errors: SampledErrors | None) -> str:
     number = None if axi is None else number_of(axi.word)
     rounding = "" if number is None else f" Results are rounded to {number}, as the streams carry them."
     return f"## Accuracy\n\n{statement.text()}{rounding}\n\n" + markdown_table(header, rows)
+
+
+def _bench(each: Sequence[Unreached]) -> str:
+    """Return the section on what the bench does not reach."""
+    lines = [f"* {line}" for function in each for line in unreached_lines(function)]
+    return "## Not reached by the bench\n\n" + "\n".join(lines) if lines else ""
 
 
 def _sampled(errors: SampledErrors) -> str:
