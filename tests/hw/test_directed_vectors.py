@@ -16,6 +16,8 @@ from dynagate.hw.designs import Design
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.vectors.directed import chosen, observed, reachable, uncovered
 from dynagate.hw.vectors.drawn import drawn_states
+from dynagate.hw.vectors.subject import DATAPATH
+from dynagate.hw.vectors.unreached import unreached, unreached_lines
 
 FORMATS = {
     "sin": (Format(16, 12), Format(16, 14)),
@@ -87,6 +89,20 @@ def test_chosen_samples_read_all_tables_and_overflow_more_passes(built: Design) 
     assert all(new <= old for new, old in zip(after, before, strict=True))
     assert after < before
     assert inside.sum() > 200
+
+
+def test_the_datasheet_names_what_samples_do_not_reach(built: Design) -> None:
+    drawn = built.vectors(1)[DATAPATH]
+    (each,) = unreached(built, drawn)
+    lines = list(unreached_lines(each))
+    sheet = (built.folder / "datasheet.md").read_text()
+    assert lines
+    assert all(f"* {line}\n" in sheet for line in lines)
+    few = drawn._replace(inputs=drawn.inputs[:2], ends=drawn.ends[:2])  # fewer samples reach fewer points
+    ((_, points),) = unreached(built, few)
+    assert points.scopes
+    assert sum(len(others) for _, others in points.unread.values()) > 0
+    assert any(line.startswith("passes that may overflow") for line in unreached_lines(unreached(built, few)[0]))
 
 
 def test_parameters_of_links_stay_those_of_bodies(designs: Path) -> None:
