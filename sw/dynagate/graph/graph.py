@@ -16,7 +16,7 @@ from typing import Protocol
 from dynagate.base.errors import Error
 from dynagate.base.explained import explained
 from dynagate.forces import Force
-from dynagate.graph.ops import OPS
+from dynagate.graph.ops import OPS, TRIG
 from dynagate.graph.steps import GRAPH, Step
 
 
@@ -171,6 +171,15 @@ class Graph(Step):
     def graphs(self) -> Iterator[Graph]:
         yield self
 
+    def with_outputs(self, outputs: Iterable[Port], change: str) -> Graph:
+        """Return the graph with other outputs of the same nodes.
+
+        Args:
+            outputs: The outputs.
+            change: Name of the change.
+        """
+        return replace(self, outputs=tuple(outputs))
+
     def named(self, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Graph:
         """Return the graph with other names of ports.
 
@@ -240,6 +249,16 @@ class Graph(Step):
     def input_nodes(self) -> tuple[int, ...]:
         """The nodes of all inputs, each once, in the order of the ports."""
         return tuple(dict.fromkeys(i for port in self.inputs for i in port.nodes))
+
+    @cached_property
+    def zeros(self) -> frozenset[int]:
+        """The nodes that are always zero."""
+        return frozenset(i for i, node in enumerate(self.nodes) if node.is_zero)
+
+    @cached_property
+    def angles(self) -> frozenset[int]:
+        """The nodes whose sine or cosine is computed."""
+        return frozenset(a for node in self.nodes if node.op in TRIG for a in node.args)
 
     @cached_property
     def roots(self) -> tuple[int, ...]:

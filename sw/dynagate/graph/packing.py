@@ -24,11 +24,11 @@ def packed(graph: Graph) -> tuple[Graph, Packing]:
     """
     ports, packing = [], {}
     for port in graph.outputs:
-        used = dict.fromkeys(i for i in port.nodes if not graph.nodes[i].is_zero)
+        used = dict.fromkeys(i for i in port.nodes if i not in graph.zeros)
         place = {i: k for k, i in enumerate(used)}
         packing[port.name] = np.array([place.get(i, ZERO) for i in port.nodes], np.int64).reshape(port.shape)
         ports.append(replace(port, shape=(len(used),), nodes=tuple(used)))
-    return replace(graph, outputs=tuple(ports)), packing
+    return graph.with_outputs(ports, "packed"), packing
 
 
 def chosen_numbers(outputs: Iterable[Iterable[int]], numbers: Sequence[int]) -> tuple[int, ...]:

@@ -21,11 +21,14 @@ except ImportError:  # where the system has no such locks
     fcntl = None  # type: ignore[assignment]
 
 from dynagate.base.errors import Error
-from dynagate.base.storage import DAY, SCRATCH, is_left, is_marked, mark, scratch
+from dynagate.base.storage import DAY, SCRATCH, is_left, is_marked, mark, read_file, scratch
 
 CACHE_VARIABLE = "DYNAGATE_CACHE"
 CHECKSUM = "sha256"
 """Name of the file in a cached folder with the checksum of all other files."""
+
+CONTENT = "content"
+"""Name of the file in a cached folder of `keep`."""
 
 MAKER = ".maker"
 """Suffix of a scratch folder's lock file, which the process that fills the folder holds."""
@@ -88,6 +91,42 @@ def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Error])
         if not _is_complete(target, failure):  # another process may have been faster
             _replace(target, product, place / "damaged")
     return target
+
+
+def read_kept(name: str, folder: Path | None = None) -> bytes | None:
+    """Return the content that `keep` wrote under a name.
+
+    Args:
+        name: Name of the entry.
+        folder: Folder of the cache; None for the user's.
+
+    Returns:
+        The content; None if the entry is missing or damaged, or if other users may have written it.
+    """
+    target = (folder or cache_folder()) / name
+    if not target.is_dir() or not _is_complete(target, Error):
+        return None
+    with suppress(OSError):
+        os.utime(target)
+    with suppress(OSError):
+        return read_file(target / CONTENT)
+    return None
+
+
+def keep(name: str, content: bytes, folder: Path | None = None) -> None:
+    """Write content to the cache, for `read_kept` of later processes. Without a cache that can be written, do nothing.
+
+    Args:
+        name: Name of the entry, which no other content has.
+        content: The content.
+        folder: Folder of the cache; None for the user's.
+    """
+
+    def make(work: Path, product: Path) -> None:
+        (product / CONTENT).write_bytes(content)
+
+    with suppress(Error, OSError):
+        kept((folder or cache_folder()) / name, make, Error)
 
 
 @contextmanager

@@ -7,8 +7,9 @@ the same bits. Each value has a slot, which a later value takes over when nothin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from heapq import heappop, heappush
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,28 @@ class InstructionList:
     """Entries of a sample of each output."""
     slots: int
     """Number of slots, including slot 0, which holds zero."""
+
+    def write(self, file: BinaryIO) -> None:
+        """Write the list as numpy's compressed arrays.
+
+        Args:
+            file: The file.
+        """
+        np.savez_compressed(file, **{each.name: getattr(self, each.name) for each in fields(self)})
+
+    @classmethod
+    def read(cls, file: BinaryIO) -> InstructionList:
+        """Return a list that `write` wrote.
+
+        Args:
+            file: The file.
+
+        Raises:
+            ValueError, KeyError, BadZipFile: The file has other content.
+        """
+        with np.load(file, allow_pickle=False) as arrays:
+            named = {each.name: arrays[each.name] for each in fields(cls)}
+        return cls(**{**named, "slots": int(named["slots"])})
 
 
 def instructions(graph: Graph) -> InstructionList:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import suppress
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from dynagate.graph import Graph
+from dynagate.graph.kept_graph import KeptGraph
 from dynagate.native.arrays import TYPES
+from dynagate.native.cache import keep, read_kept
 from dynagate.native.compile import BLOCKS, CompileError, library
 from dynagate.native.instructions import InstructionList, instructions
 from dynagate.native.kernel_code import KernelCode
@@ -42,9 +47,24 @@ def interpreted_code(graph: Graph, dtype: np.dtype[Any], folder: Path | None = N
         CompileError: The interpreter is not in the cache and cannot be compiled.
     """
     rows, planes, one = loaded(dtype, folder)
-    listed = instructions(graph)
+    listed = _kept_instructions(graph, folder)
     program = _program(listed)
     return KernelCode(rows, planes, one, (ctypes.addressof(program),), (program, listed))
+
+
+def _kept_instructions(graph: Graph, folder: Path | None) -> InstructionList:
+    """Return the instructions of a graph, from the cache if an earlier process opened the graph."""
+    key = graph.key if isinstance(graph, KeptGraph) else ""
+    if not key:
+        return instructions(graph)
+    if content := read_kept(f"instructions-{key}", folder):
+        with suppress(ValueError, KeyError, TypeError, EOFError, BadZipFile), BytesIO(content) as file:
+            return InstructionList.read(file)
+    listed = instructions(graph)
+    with BytesIO() as file:
+        listed.write(file)
+        keep(f"instructions-{key}", file.getvalue(), folder)
+    return listed
 
 
 def _program(listed: InstructionList) -> _Program:

@@ -102,7 +102,7 @@ class Kernel:
         whole_batch = self._planes if layout == "planes" else self._rows
         self._whole_batch = ctypes.cast(whole_batch, ctypes.c_void_p).value or 0
         self._pool = Pool(threads, folder) if threads > 1 else None
-        zeros = {p.name: np.reshape([graph.nodes[i].is_zero for i in p.nodes], p.shape) for p in graph.outputs}
+        zeros = {p.name: np.reshape([i in graph.zeros for i in p.nodes], p.shape) for p in graph.outputs}
         self._zeros = {name: np.argwhere(where) for name, where in zeros.items() if where.any()}
 
     @property

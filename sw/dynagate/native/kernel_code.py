@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import zlib
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from dynagate.graph import Graph
+from dynagate.graph.kept_graph import KeptGraph
 from dynagate.native.arrays import TYPES
+from dynagate.native.cache import keep, read_kept
 from dynagate.native.compile import STRAIGHT, CompileError, library
 from dynagate.native.emit import emit
+from dynagate.native.source import CSource
 
 
 class KernelCode(NamedTuple):
@@ -48,7 +55,7 @@ def compiled_code(graph: Graph, dtype: np.dtype[Any], folder: Path | None = None
     Raises:
         CompileError: The source cannot be compiled or loaded.
     """
-    source = emit(graph)
+    source = _kept_source(graph, folder)
     path = library(source, double=dtype == np.float64, folder=folder, toolchain=STRAIGHT)
     suffix = TYPES[dtype]
     try:
@@ -57,3 +64,20 @@ def compiled_code(graph: Graph, dtype: np.dtype[Any], folder: Path | None = None
         return KernelCode(rows, planes, one, stamp=source.stamp)
     except (OSError, AttributeError) as error:
         raise CompileError(f"{path} is not the library of {source.name}: {error}", code="DG-COMPILE-011") from None
+
+
+def _kept_source(graph: Graph, folder: Path | None) -> CSource:
+    """Return the source of a graph, from the cache if an earlier process opened the graph."""
+    key = graph.key if isinstance(graph, KeptGraph) else ""
+    if not key:
+        return emit(graph)
+    if content := read_kept(f"source-{key}", folder):
+        with suppress(ValueError, TypeError, zlib.error):
+            return CSource(**json.loads(zlib.decompress(content)))
+    source = emit(graph)
+    keep(f"source-{key}", zlib.compress(json.dumps(asdict(source)).encode(), FASTEST), folder)
+    return source
+
+
+FASTEST = 1
+"""Level of compression that takes the least time."""

@@ -9,7 +9,7 @@ from dynagate.base.progress import Progress
 from dynagate.graph import Graph
 from dynagate.graph.certificate import check_certificate
 from dynagate.graph.region import Region
-from dynagate.host.devices.functions import traced
+from dynagate.host.devices.functions import GraphOf, traced
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.sources import FunctionSource
 
@@ -26,13 +26,16 @@ class CertifiedOptions(DeviceOptions):
     """Operating region in which certificates hold; by default that of the limits in the URDF file."""
 
 
-def certified_graph_of(source: FunctionSource, options: CertifiedOptions, progress: Progress) -> Graph:
+def certified_graph_of(
+    source: FunctionSource, options: CertifiedOptions, progress: Progress, graph_of: GraphOf = traced
+) -> Graph:
     """Return the graph of a function, with its certificate if the options ask for one.
 
     Args:
         source: The function.
         options: Options of the device.
         progress: Function that receives a line of text before each slow stage.
+        graph_of: Function that returns the graph without a certificate.
 
     Returns:
         The graph, with the output "certificate" in the second case.
@@ -43,7 +46,7 @@ def certified_graph_of(source: FunctionSource, options: CertifiedOptions, progre
         )
     if options.certificate:
         check_certificate(source.function, source.algorithm, source.robot)
-    graph = traced(source, options, progress)
+    graph = (traced if options.certificate else graph_of)(source, options, progress)
     if not options.certificate:
         return graph
     from dynagate.fixedpoint.proof.certificate import certified_graph

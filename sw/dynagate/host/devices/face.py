@@ -16,7 +16,6 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.forks import renew_in_child
 from dynagate.fixedpoint.models.model import Ranges
 from dynagate.graph import Graph
-from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing, packed
 from dynagate.host.inputs import Arrays, InputRange
 from dynagate.host.links import BatchTiming
@@ -219,8 +218,7 @@ class Executor(ABC):
         """
         self.robot, self.function = graph.robot, graph.name
         self.inputs, self.outputs = graph.inputs, graph.outputs
-        angles = {a for node in graph.nodes if node.op in TRIG for a in node.args}
-        entries = {port.name: [k for k, i in enumerate(port.nodes) if i in angles] for port in graph.inputs}
+        entries = {port.name: [k for k, i in enumerate(port.nodes) if i in graph.angles] for port in graph.inputs}
         self.angles = {name: places for name, places in entries.items() if places}
 
     def _packed(self, graph: Graph, pack: bool) -> Graph:

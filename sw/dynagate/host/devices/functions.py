@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress, quiet
+from dynagate.base.request_key import request_key
 from dynagate.dynamics import function as function_row
 from dynagate.dynamics.functions.record import SCAN
 from dynagate.graph import Graph, trace
+from dynagate.graph.kept_graph import KeptGraph
 from dynagate.graph.loop import Loop
 from dynagate.graph.single_precision import check_single_precision
 from dynagate.host.devices.face import Executor
@@ -19,6 +22,7 @@ from dynagate.host.devices.options import Opener
 from dynagate.host.devices.parts import FunctionsDevice
 from dynagate.host.devices.scan import loop_over_links
 from dynagate.host.devices.sources import FunctionSource
+from dynagate.native.cache import keep, read_kept
 
 GraphOf = Callable[[FunctionSource, Any, Progress], Graph]
 
@@ -35,6 +39,37 @@ def traced(source: FunctionSource, options: Any, progress: Progress) -> Graph:
         The graph.
     """
     return trace(source.robot, source.function, source.algorithm, progress=progress)
+
+
+FEWEST_LINKS, FEWEST_NODES = 6, 5000
+"""Links of a robot, and operations of a graph, from which on the cache keeps facts. Smaller ones are traced at once."""
+
+
+def kept_graph(source: FunctionSource, options: Any, progress: Progress) -> Graph:
+    """Return the graph of a function. If an earlier process opened the function, its operations are traced when needed.
+
+    Args:
+        source: The function.
+        options: Options of the device, which are not used.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The graph.
+    """
+    robot, name, algorithm = source
+    asks = len(robot.links) >= FEWEST_LINKS and not algorithm.forces
+    key = request_key("graph", robot, name, algorithm) if asks else ""
+    if not key:
+        return traced(source, options, progress)
+    if facts := read_kept(f"graph-{key}"):
+        with suppress(ValueError, KeyError, TypeError):
+            return KeptGraph.untraced(facts, key, lambda: trace(robot, name, algorithm))
+    graph = traced(source, options, progress)
+    if len(graph) < FEWEST_NODES or graph.forces:
+        return graph
+    kept = KeptGraph.of(graph, key)
+    keep(f"graph-{key}", kept.facts())
+    return kept
 
 
 def opening_graphs(

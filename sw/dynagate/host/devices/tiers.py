@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from dynagate.graph.loop import Loop
 from dynagate.host.devices.certified import certified_graph_of
 from dynagate.host.devices.cpu import TIERS, Cpu, CpuDevice, CpuScan
 from dynagate.host.devices.face import Executor, Overflow
-from dynagate.host.devices.functions import opening_graphs
+from dynagate.host.devices.functions import kept_graph, opening_graphs
 from dynagate.host.devices.numpy import NumpyDevice
 from dynagate.host.inputs import Arrays
 from dynagate.native.arrays import new_arrays
@@ -190,4 +191,4 @@ def _open_scan(loop: Loop, external_forces: bool, options: Cpu, progress: Progre
     )
 
 
-open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
+open_function = opening_graphs(_open_graph, _open_scan, partial(certified_graph_of, graph_of=kept_graph))
