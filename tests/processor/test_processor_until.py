@@ -432,8 +432,8 @@ def test_short_steps_become_programs(name: str, tmp_path: Path) -> None:
         ({"linearize": True}, r"^integrator 'variational' takes no linearize; expected a method with derivatives"),
         ({"variable_dt": True}, r"^integrator 'variational' takes no variable_dt; expected a constant time step \[DG-"),
         (
-            {"integrator": "position_based(order=3)"},
-            r"^integrator 'position_based' of two_joint_arm in integers has order 3; expected order 2: at order 3",
+            {"integrator": "position_based(order=4)"},
+            r"^integrator 'position_based\(order=4\)': order 4; expected 2 or 3",
         ),
         (
             {"integrator": "variational(guess=5)"},
@@ -491,6 +491,23 @@ def test_words_and_steps_that_the_refusal_suggests_are_accepted(word: int, dt: f
     options = AlgorithmOptions(integrator="position_based", dt=dt)
     options, _ = motion_and_formats(ARM, options, Region.of(ARM, velocity=2.0), Policy(word=word, samples=256))
     assert options.tolerance is not None
+
+
+def test_steps_of_order_3_in_integers_are_those_of_float64() -> None:
+    """In words of 24 bits they keep the motion within the tolerance, from one step to the next."""
+    options = AlgorithmOptions(integrator="position_based(order=3)", dt=0.02)
+    region = Region.of(ARM, velocity=3.0)
+    options, formatted = motion_and_formats(ARM, options, region, Policy(samples=512))
+    motion, exact = (ChipMotion.of(ARM, options, bits, options.tolerance) for bits in (24, None))
+    q, qd, tau = starts(60, 3)
+    integers = LoopTrajectories(formatted, integers_of(formatted, motion.begun(q, qd)))
+    for step in range(3):
+        values, flagged = integers.advance(integers_of(formatted, {"tau": tau[:, step]}))
+    good = ~flagged & (values_of(values["failures"], ()) == 0.0)
+    assert good.mean() > 0.8
+    expected = exact.exact(q, qd, tau)["q_next"][:, -1]
+    errors = np.abs(values_of(values["q_next"], (2,)) - expected)[good].max(axis=1)
+    assert np.median(errors) < 3e-5
 
 
 STIFF = AlgorithmOptions(integrator="position_based", dt=0.02, forces=("Limits(stiffness=2000.0)",))

@@ -21,6 +21,15 @@ class Collocation(NamedTuple):
     first: Floats
     second: Floats
 
+    @property
+    def combined(self) -> Floats:
+        """Weights (K - 1, K - 1) of the forces at unknown nodes in sums, each of which depends on one node's inertia.
+
+        The Jacobian of the forces of a step has blocks of both signs. That of the sums has blocks near M / dt² on its
+        diagonal and 0 elsewhere, so its pivots are positive.
+        """
+        return np.asarray(np.linalg.inv(self.second[:, 2:]), dtype=np.float64)
+
 
 @cache
 def collocation(order: int) -> Collocation:

@@ -229,10 +229,19 @@ def evaluation(model: PositionBasedModel, at: str, slope: str) -> Graph:
             slopes = slopes - model.forces.torque(reached[0], away * (1.0 / model.dt), model.dt, inputs)
         if model.squares:
             return recording.graph({slope: slopes})
-        merit = largest_over(slopes, list(sizes["tau"]), numbers=True) if model.by_root else energy
+        merit = _merit(model, slopes) if model.by_root else energy
         return recording.graph({"energy": scalar(merit), slope: slopes})
     earlier = model.configuration(recording, "earlier")
-    return recording.graph({slope: np.concatenate(_at_nodes(model, [earlier, start, *reached], past, linear, inputs))})
+    forces = _at_nodes(model, [earlier, start, *reached], past, linear, inputs)
+    if model.squares:
+        return recording.graph({slope: np.concatenate(forces)})
+    slopes = np.concatenate([weighted(row, forces) for row in model.nodes.combined])
+    return recording.graph({"energy": scalar(_merit(model, slopes)), slope: slopes})
+
+
+def _merit(model: PositionBasedModel, slopes: Array) -> Scalar:
+    """Return the largest remaining force relative to its size, which a search in integers lowers like an energy."""
+    return largest_over(slopes, list(np.tile(typical_sizes(model.tree)["tau"], model.unknown)), numbers=True)
 
 
 def _at_nodes(
@@ -380,6 +389,5 @@ def search(model: PositionBasedModel, scale: Sequence[float], iterations: int, *
             hessian[d, d] = hessian[d, d] + model.spring(d)
         return hessian
 
-    return least_energy(
-        unknown, evaluated, Hessian(tree, square), full=full or model.by_root, resolution=model.resolution
-    )
+    hessian = Hessian(tree if model.order == 2 else None, square)
+    return least_energy(unknown, evaluated, hessian, full=full or model.by_root, resolution=model.resolution)

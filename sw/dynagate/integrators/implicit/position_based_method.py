@@ -109,7 +109,8 @@ class PositionBasedIntegrator(Integrator):
         An acceleration is a weighted sum of positions divided by dt², and a position is rounded to 2^(1 - word) or more
         of the robot's reach.
         """
-        weights = float(np.abs(collocation(self.order).second).sum(axis=1).max())
+        nodes = collocation(self.order)
+        weights = float(np.abs(nodes.combined @ nodes.second).sum(axis=1).max())
         return weights * 2.0**-word / (_gravity(robot) * dt**2)
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
@@ -119,12 +120,6 @@ class PositionBasedIntegrator(Integrator):
         scale = self._scale(robot)
         model = _model(robot, options.dt, self.order, tuple(options.forces), self.resolution)
         second = self.order > 2
-        if self.resolution is not None and second:
-            raise ArgumentError(
-                f"integrator 'position_based' of {robot.name} in integers has order {self.order}; expected order 2: "
-                "at order 3 the matrix of a step is not positive definite",
-                code="DG-ROLLOUT-057",
-            )
         loop = Loop(
             f"position_based{f'_{self.order}' if second else ''}{f'_every_{every}' if every > 1 else ''}",
             robot.name,

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynagate.base.arrays import Floats
-from dynagate.dynamics.factor import Dense, Elimination, factorize, solve
+from dynagate.dynamics.factor import Dense, Elimination, factorize, solve, solve_square
 from dynagate.dynamics.spatial import Array, Scalar, array, chosen, select, zeros
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
@@ -123,10 +123,10 @@ Evaluation = Callable[[str, str], Graph]
 
 
 class Hessian(NamedTuple):
-    """A positive definite matrix in place of an energy's Hessian."""
+    """A matrix with positive pivots in place of an energy's Hessian."""
 
-    order: Elimination
-    """Order in which it is factorized."""
+    order: Elimination | None
+    """Order in which it is factorized; None for a complete Jacobian that is not symmetric."""
     matrix: Callable[[Recording, Array], Array]
     """matrix(recording, best): the matrix (n, n) at an unknown (n,)."""
 
@@ -211,6 +211,8 @@ def _damped_step(unknown: Unknown, hessian: Hessian, *, full: bool) -> Graph:
     else:
         matrix = hessian.matrix(recording, best)
     _damp(matrix, relaxed)
+    if hessian.order is None:
+        return recording.graph({"next": best - solve_square(matrix, slope, [*reversed(range(len(matrix)))])})
     factor = factorize(hessian.order, matrix)
     return recording.graph({"next": best - array(solve(hessian.order, factor, list(slope)))})
 
