@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from dynagate import robots, trace
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.bench import constrained
 from dynagate.control import Constraint, Cost, Input
 from dynagate.control.bounded_values import outside
+from dynagate.control.cost import knot_graph
 from dynagate.graph.ops import OPS
 
 KNOTS, DT = 20, 0.025
@@ -115,6 +117,35 @@ def test_constrained_optima_are_ipopts(name: str) -> None:
 
 
 SHORT: dict[str, Any] = {"knots": 6, "dt": DT, "cost": COST, "device": "numpy"}
+
+
+def test_a_plan_of_torque_rates_is_ipopts_and_keeps_them() -> None:
+    pytest.importorskip("casadi")
+    problem = next(each for each in constrained.problems() if each.name == "torque rate")
+    plan = constrained.ours(problem)
+    assert plan.converged
+    assert np.abs(plan.tau).max() == problem.bounds[1][0]
+    assert problem.ramp is not None
+    torques = problem.ramp + problem.dt * np.cumsum(plan.tau, axis=0)
+    np.testing.assert_allclose(plan.actuators[1:], torques[:-1], atol=1e-9)
+    least, converged = constrained.ipopt(problem, plan)
+    assert converged
+    assert plan.cost == pytest.approx(least, rel=1e-4)
+
+
+def test_forces_of_a_contact_are_those_of_the_function() -> None:
+    leg, random = constrained.leg_robot(), np.random.default_rng(6)
+    states = {name: random.uniform(-1.0, 1.0, (5, 6)) for name in ("q", "qd", "tau")}
+    expected = dynagate.evaluate(trace(leg, "constrained_forward_dynamics"), {**states, "active": np.ones((5, 1))})[
+        "force"
+    ]
+    graph = knot_graph("f", leg, {}, lambda knot: knot.constraint_force(), False)
+    np.testing.assert_allclose(dynagate.evaluate(graph, states)["result"], expected, rtol=1e-9, atol=1e-12)
+    lifted = knot_graph("f", leg, {}, lambda knot: knot.constraint_force(np.zeros(1)), False)
+    assert not any(lifted.nodes[i].op != "const" for i in lifted.outputs[0].nodes)
+    for robot, last, text in ((ARM, False, "a robot without constraints"), (leg, True, "the last state")):
+        with pytest.raises(ArgumentError, match=f"constraint_force of {text}"):
+            knot_graph("f", robot, {}, lambda knot: knot.constraint_force(), last)
 
 
 def test_each_constraint_has_its_violation_and_its_multipliers() -> None:

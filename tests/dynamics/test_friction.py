@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, Robot, RobotWarning, Rollout, evaluate, robots, trace
+from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.control import Cost
 from dynagate.dynamics import FUNCTIONS, function
-from dynagate.forces import Damping, Friction, Stops
+from dynagate.forces import Damping, Friction, Stops, as_text, of_text
 from dynagate.forces.options import AlgorithmOptions, StepOptions
 from dynagate.graph.reference_gradient import STEP, forward_dynamics_gradient, relative_errors
 from dynagate.host.report import Checks, report_design
@@ -93,6 +94,32 @@ def test_every_form_has_the_friction_of_the_formula(name: str, form: str) -> Non
     results = evaluate(trace(ARM, name, form=form, **FRICTION), inputs_of(name, state))
     for output, value in expected(name, form, state).items():
         assert relative_errors(results[output], value).max() < 1e-11, output
+
+
+def test_friction_falls_with_the_speed_after_breakaway() -> None:
+    """The Stribeck law, its slope by complex steps, and its refusals."""
+    rubbing = Friction(FORCES, SPEED, breakaway=1.6, stribeck=0.3)
+
+    def law(qd: np.ndarray) -> np.ndarray:
+        return np.asarray(taken(qd) * (1.0 + 0.6 / (1.0 + (qd / 0.3) ** 2)))
+
+    state = slow(ARM, 20, seed=5)
+    for name in ("inverse_dynamics", "inverse_dynamics_gradient", "forward_dynamics_gradient"):
+        inputs = inputs_of(name, state)
+        bends = law(state["qd"] + 1j * STEP).imag / STEP
+        if name == "forward_dynamics_gradient":
+            less = inputs_of(name, {**state, "tau": state["tau"] - law(state["qd"])})
+            minv = evaluate(trace(ARM, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+            output, more = "dqdd_dqd", -minv * bends[:, None, :]
+        else:
+            less, output = inputs, "tau" if name == "inverse_dynamics" else "dtau_dqd"
+            more = law(state["qd"]) if output == "tau" else np.stack([np.diag(b) for b in bends])
+        result = evaluate(trace(ARM, name, forces=[rubbing]), inputs)[output]
+        expected = evaluate(trace(ARM, name), less)[output] + more
+        assert relative_errors(result, expected).max() < 1e-11, name
+    assert of_text(as_text(rubbing)) == rubbing
+    with pytest.raises(ArgumentError, match="friction has breakaway 0.5; expected a part of Coulomb friction"):
+        Friction(0.3, breakaway=0.5)
 
 
 def test_functions_together_have_friction_too() -> None:

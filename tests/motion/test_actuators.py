@@ -21,7 +21,10 @@ from dynagate.forces import (
     Lag,
     LearnedActuator,
     MotorCurve,
+    PositionServo,
+    Ramp,
     SeriesElastic,
+    Servo,
     as_text,
     of_text,
 )
@@ -58,6 +61,16 @@ def delay(steps: int) -> Law:
     def law(u: np.ndarray, error: np.ndarray, rate: np.ndarray) -> np.ndarray:
         queue.append(u)
         return queue[-1 - steps] if len(queue) > steps else np.zeros_like(u)
+
+    return law
+
+
+def ramp() -> Law:
+    total: list[np.ndarray] = []
+
+    def law(u: np.ndarray, error: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        total.append((total[-1] if total else 0.0) + DT * u)
+        return total[-1]
 
     return law
 
@@ -140,6 +153,7 @@ SCALES = {"error_scale": 0.7, "speed_scale": 0.3, "scale": 2.0}
 
 CASES: dict[str, tuple[list[Actuator], Callable[[], list[Law]]]] = {
     "delay": ([Delay(2)], lambda: [delay(2)]),
+    "ramp": ([Ramp()], lambda: [ramp()]),
     "lag": ([Lag(0.02)], lambda: [lag(0.02)]),
     "curve": ([MotorCurve(0.5, 2.0, 0.3)], lambda: [curve(0.5, 2.0, 0.3)]),
     "motor": ([DCMotor(0.1, 2.0, 3.0, 0.4, ratio=3.0)], lambda: [motor(0.1, 2.0, 3.0, 0.4, 3.0)]),
@@ -348,3 +362,16 @@ def test_what_an_actuator_refuses(make: Callable[[], Actuator], message: str) ->
 def test_what_a_rollout_refuses_of_actuators(forces: list[Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Rollout("two_joint_arm", 2, DT, forces=forces)
+
+
+def test_a_position_servo_is_a_servo_within_its_limit() -> None:
+    arm, target = robots.load("two_joint_arm"), np.full((40, 2), [0.5, -0.4])
+    start = np.array([0.1, 0.2]), np.array([0.3, -0.1])
+    free = Rollout(arm, 40, 5e-3, forces=[PositionServo(20.0, 1.5)], device="numpy")(*start, target)
+    pulled = Rollout(arm, 40, 5e-3, forces=[Servo(20.0, 1.5)], device="numpy")
+    expected = pulled(*start, np.zeros((40, 2)), target=target)
+    np.testing.assert_allclose(free.q, expected.q, atol=1e-12)
+    weak = Rollout(arm, 40, 5e-3, forces=[PositionServo(20.0, 1.5, 4.0)], device="numpy")(*start, target)
+    unlimited = 20.0 * (target - weak.q[:-1]) - 1.5 * weak.qd[:-1]
+    np.testing.assert_allclose(weak.tau, np.clip(unlimited, -4.0, 4.0), atol=1e-12)
+    assert (np.abs(unlimited) > 4.0).any()

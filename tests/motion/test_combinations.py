@@ -34,6 +34,8 @@ from dynagate.forces import (
     MotorCurve,
     Plane,
     Point,
+    PositionServo,
+    Ramp,
     SeriesElastic,
     Servo,
     Stops,
@@ -92,22 +94,24 @@ JOINT_GAINS = drawn(joint_target=(2,), joint_stiffness=(2,), joint_damping=(2,))
 BIND, VJP = "`bind`", "`vjp`"
 
 NETWORK = LearnedActuator([[[0.5, -0.2], [0.1, 0.4]], [[2.0, -1.0]]], [[0.1, 0.2], [0.3]], activation="tanh")
-LATE = [Delay(1), Lag(0.01), SeriesElastic(30.0, 0.05, 0.1)]
+LATE = [Ramp(joints=("elbow",)), Delay(1), Lag(0.01), SeriesElastic(30.0, 0.05, 0.1)]
 
 ROWS: dict[str, Row] = {
     "no option": Row(),
     "`Servo` with a target": Row({"forces": [Servo(50.0, 1.0, target=(0.3, -0.2))]}),
     "`Servo` with the input `target`": Row({"forces": [Servo(50.0, 1.0)]}, drawn(target=(2,))),
     "`Friction`": Row({"forces": [Friction(0.5, speed=0.3)]}),
+    "`Friction` with `breakaway`": Row({"forces": [Friction(0.5, speed=0.3, breakaway=1.6, stribeck=0.4)]}),
     "`Damping`": Row({"forces": [Damping(5.0)]}),
     "`Limits`": Row({"forces": [Limits(100.0)]}),
     "`Stops`": Row({"forces": [Stops()]}),
     "`Drag`": Row({"forces": [Drag((1e3, 2e3))]}),
     "`CompliantContact`": Row({"forces": [CompliantContact([TIP], [FLOOR], stiffness=300.0, speed=0.3)]}),
     "`Contact`": Row({"forces": [Contact([TIP], [FLOOR], friction=1e3)]}),
+    "`PositionServo`": Row({"forces": [PositionServo(3.0, 0.2, 20.0)]}),
     "`MotorCurve`, `DCMotor`": Row({"forces": [MotorCurve(0.6, 3.0), DCMotor(0.1, 1.0, 4.0, ratio=2.0)]}),
     "`LearnedActuator`": Row({"forces": [NETWORK]}, drawn(target=(2,))),
-    "`Delay`, `Lag`, `SeriesElastic`": Row({"forces": LATE}),
+    "`Ramp`, `Delay`, `Lag`, `SeriesElastic`": Row({"forces": LATE}),
     "actuators with `JointPD()`": Row({"forces": LATE, "feedback": JointPD((0.5, 0.2))}, JOINT_GAINS),
     "`feedback=True`": Row({"feedback": True}, GAINS),
     "`feedback=` with bounds": Row({"feedback": (0.5, 0.2)}, GAINS),

@@ -110,6 +110,27 @@ class Knot:
         """Return the [angular; linear] velocity (6,) of a frame's origin in base axes, in rad/s and m/s."""
         return self._of_frame(f"frame_velocity_{frame}", "frame_velocity", {"q": self.q, "qd": self.qd})
 
+    def constraint_force(self, active: Array | None = None) -> Array:
+        """Return the forces (rows,) of the robot's constraints, in N or N m, base axes for contacts.
+
+        They follow from the state and the torques, as in `constrained_forward_dynamics`. The last knot has no torques.
+
+        Args:
+            active: 1 for each constraint that holds, else 0; all of them unless given.
+
+        Raises:
+            ArgumentError: The robot has no constraints, or the knot is the last one.
+        """
+        if not self.robot.constraints or self.last:
+            why = "the last state, which has no torques" if self.robot.constraints else "a robot without constraints"
+            raise ArgumentError(
+                f"constraint_force of {why}; expected a robot.with_contact(frame), and a constraint at='knots'",
+                code="DG-SOLVER-065",
+            )
+        held = np.ones(len(self.robot.constraints)).astype(object) if active is None else active
+        inputs = {"q": self.q, "qd": self.qd, "tau": self.tau, "active": held}
+        return self._of_frame("constrained_forward_dynamics", "force", inputs)
+
     def _of_frame(self, function: str, output: str, inputs: Mapping[str, Array]) -> Array:
         graph = trace(self.robot, function, outputs=[output])
         values = self._recording.replay(graph, {**inputs, **recorded_parameters(self._recording, graph)})

@@ -1,6 +1,10 @@
-"""Smoothed Coulomb friction in joints, differentiable at rest: τ = F q̇ / √(q̇² + s²).
+"""Smoothed friction in joints, differentiable at rest: τ = F c(q̇) q̇ / √(q̇² + s²).
 
-Functions, rollouts and sampled states all compute joint friction with this module.
+Coulomb friction has c = 1. Static friction b F that falls with the speed has c = 1 + (b - 1) / (1 + (q̇ / v)²), where v
+is the Stribeck speed. Functions, rollouts and sampled states all compute joint friction with this module.
+
+Reference:
+    Hess & Soom, "Friction at a lubricated line contact operating at oscillating sliding velocities", 1990.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from dynagate.robot import Robot, RobotWarning
 
 SPEED = 0.01
 """Default smoothing speed s, in rad/s or m/s. At this velocity friction reaches 71 % of its full value."""
+STRIBECK = 0.1
+"""Default Stribeck speed v, in rad/s or m/s."""
 
 
 @dataclass(frozen=True)
@@ -29,24 +35,39 @@ class FrictionModel:
     """
     speed: float = SPEED
     """Smoothing speed s, rad/s or m/s."""
+    breakaway: float = 1.0
+    """Static friction b as a part of Coulomb friction, 1 or more."""
+    stribeck: float = STRIBECK
+    """Stribeck speed v, rad/s or m/s, at which half of the difference to Coulomb friction is left."""
 
     def torque(self, d: int, rate: Scalar) -> Scalar:
         """Return the friction torque of degree of freedom d at the velocity `rate`."""
         force = self.forces[d]
-        return (rate * force) * self._inverse(rate) if force else 0.0
+        return (rate * force) * self._inverse(rate) * self._share(rate) if force else 0.0
 
     def slope(self, d: int, rate: Scalar) -> Scalar:
-        """Return the derivative of `torque` with respect to the velocity: (F - τ²/F) / √(q̇² + s²), which is F/s at
-        rest.
+        """Return the derivative of `torque` with respect to the velocity, which is b F/s at rest. Coulomb friction has
+        (F - τ²/F) / √(q̇² + s²).
         """
         force = self.forces[d]
         if not force:
             return 0.0
+        if self.breakaway > 1.0:
+            part, share, squared = rate * self._inverse(rate), self._share(rate), self.stribeck * self.stribeck
+            fall = (share - 1.0) * (share - 1.0) * part * rate * (-2.0 / ((self.breakaway - 1.0) * squared))
+            return ((1.0 - part * part) * self._inverse(rate) * share + fall) * force
         if not isinstance(force, float):  # an input, which may be 0
             part = rate * self._inverse(rate)
             return ((1.0 - part * part) * force) * self._inverse(rate)
         torque = self.torque(d, rate)
         return (force - (torque * torque) * (1.0 / force)) * self._inverse(rate)
+
+    def _share(self, rate: Scalar) -> Scalar:
+        """Return c, the friction at a speed as a part of Coulomb friction without smoothing."""
+        if self.breakaway == 1.0:
+            return 1.0
+        relative = rate * (1.0 / self.stribeck)
+        return (self.breakaway - 1.0) * (1.0 / (relative * relative + 1.0)) + 1.0
 
     def _inverse(self, rate: Scalar) -> Scalar:
         return 1.0 / sqrt(rate * rate + self.speed * self.speed)
@@ -72,6 +93,8 @@ FORCES = Accepted(COULOMB, "", 0.0, LARGEST)
 """Limits of a friction force or torque."""
 SPEEDS = replace(ABOVE_ZERO, one="a speed of more than 0", most=LARGEST)
 """Limits of a smoothing speed."""
+BREAKAWAY = Accepted("a part of Coulomb friction, 1 or more", "", 1.0, LARGEST)
+"""Limits of static friction, as a part of Coulomb friction."""
 
 
 def check_friction(friction: FrictionOption, speed: float) -> FrictionOption:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -125,7 +126,8 @@ class Model:
             return friction
         forces = friction.forces if friction else (0.0,) * self.nv
         speed = friction.speed if friction else self._given.friction_speed or SPEED
-        return FrictionModel(tuple(varied.get(i, forces[d]) for d, i in enumerate(self.link_of)), speed)
+        own = tuple(varied.get(i, forces[d]) for d, i in enumerate(self.link_of))
+        return replace(friction, forces=own) if friction else FrictionModel(own, speed)
 
     def ground_friction(self, coefficient: Scalar) -> Scalar:
         """Return the input that replaces the friction coefficient of a contact law, or the law's own if there is no
@@ -230,7 +232,7 @@ class Model:
         friction = (
             None
             if self.friction is None
-            else FrictionModel(self.friction.forces[dofs.start : dofs.stop], self.friction.speed)
+            else replace(self.friction, forces=self.friction.forces[dofs.start : dofs.stop])
         )
         return TreeLink(
             i,

@@ -9,7 +9,7 @@ from dynagate.forces.checks import ForceError
 from dynagate.forces.compliant_contact import CompliantContact
 from dynagate.forces.contact import Capsule, Contact, ContactError, Plane, Point, along, contact_points, corners
 from dynagate.forces.damping import Damping
-from dynagate.forces.delay import Delay, Lag
+from dynagate.forces.delay import Delay, Lag, Ramp
 from dynagate.forces.drag import Drag, DragError
 from dynagate.forces.force import Force, ForceContext, Forces, Wrench
 from dynagate.forces.friction import Friction
@@ -18,6 +18,7 @@ from dynagate.forces.learned_actuator import LearnedActuator
 from dynagate.forces.limits import Limits
 from dynagate.forces.listed import FORCES, as_text, of_text
 from dynagate.forces.motor import DCMotor, MotorCurve
+from dynagate.forces.position_servo import PositionServo
 from dynagate.forces.series_elastic import SeriesElastic
 from dynagate.forces.servo import Servo, ServoError
 from dynagate.forces.stops import Stops
@@ -51,6 +52,8 @@ __all__ = [
     "MotorCurve",
     "Plane",
     "Point",
+    "PositionServo",
+    "Ramp",
     "SeriesElastic",
     "Servo",
     "ServoError",

@@ -1,4 +1,4 @@
-"""Actuators that respond late: a delay of whole steps, and a first-order lag."""
+"""Actuators that respond late: a delay of whole steps, a first-order lag, and torques that are commanded by rates."""
 
 from __future__ import annotations
 
@@ -82,6 +82,28 @@ class Lag(Actuator):
         for y, u, (time,) in zip(lag, command, self.each_joint(now.robot), strict=True):
             after.append(y + (u - y) * approach(now.dt, time))
         return Drive(lag, {"lag": array(after)})
+
+
+@explained
+@dataclass(frozen=True)
+class Ramp(Actuator):
+    """Deliver the integral of the command, which is the rate of the torque in N m/s or N/s.
+
+    A solver's bounds of commands are then bounds of rates, so a plan keeps them exactly. The state `ramp` is the torque
+    (joints,) of the last step.
+
+    Args:
+        joints: Names of the joints; all joints of one degree of freedom unless given.
+    """
+
+    def states(self, robot: Robot) -> dict[str, ActuatorState]:
+        """Return the delivered torque."""
+        return {"ramp": ActuatorState(len(self.places(robot)))}
+
+    def drive(self, now: ForceContext, command: list[Scalar], states: Mapping[str, Array]) -> Drive:
+        """Return the torques at the end of the step, which act during it."""
+        torque = array([y + u * now.dt for y, u in zip(states["ramp"], command, strict=True)])
+        return Drive(torque, {"ramp": torque})
 
 
 def approach(dt: Scalar, time: float) -> Scalar:

@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import FunctionRow
 from dynagate.dynamics.friction import FrictionModel as JointFriction
-from dynagate.dynamics.friction import friction_of, warn_of_no_friction
+from dynagate.dynamics.friction import warn_of_no_friction
 from dynagate.forces.compliant_contact import CompliantContact
 from dynagate.forces.contact import Contact, Plane, Point
 from dynagate.forces.damping import Damping
-from dynagate.forces.delay import Delay, Lag
+from dynagate.forces.delay import Delay, Lag, Ramp
 from dynagate.forces.drag import Drag
 from dynagate.forces.force import Force, check_forces
 from dynagate.forces.friction import Friction
 from dynagate.forces.learned_actuator import LearnedActuator
 from dynagate.forces.limits import Limits
 from dynagate.forces.motor import DCMotor, MotorCurve
+from dynagate.forces.position_servo import PositionServo
 from dynagate.forces.series_elastic import SeriesElastic
 from dynagate.forces.servo import Servo
 from dynagate.forces.stops import Stops
@@ -28,7 +29,7 @@ FORCES: dict[str, type[Force]] = {
     force.__name__: force
     for force in (
         *(CompliantContact, Contact, Damping, Drag, Friction, Limits, Servo, Stops),
-        *(DCMotor, Delay, Lag, LearnedActuator, MotorCurve, SeriesElastic),
+        *(DCMotor, Delay, Lag, LearnedActuator, MotorCurve, PositionServo, Ramp, SeriesElastic),
     )
 }
 """Forces by name."""
@@ -98,7 +99,7 @@ def joint_friction(robot: Robot, forces: object, function: FunctionRow | None = 
                 )
         function.check_friction()
     rubbing = [force for force in own if isinstance(force, Friction)]
-    return friction_of(robot, rubbing[0].force, rubbing[0].speed) if rubbing else None
+    return rubbing[0].model(robot) if rubbing else None
 
 
 def acting_friction(robot: Robot, forces: object, function: FunctionRow | None = None) -> tuple[Force, ...]:

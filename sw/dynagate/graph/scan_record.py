@@ -6,7 +6,7 @@ Passes in one direction that do not depend on one another become one scan. A val
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -484,7 +484,7 @@ def _linked(link: TreeLink, numbers: Sequence[Any], external: bool) -> TreeLink:
         inertia,
         armature=armature,
         damping=damping,
-        friction=None if friction is None else FrictionModel(tuple(forces), friction.speed),
+        friction=None if friction is None else replace(friction, forces=tuple(forces)),
         to_file_axes=turn,
         moved=moved,
         base_acceleration=link.base_acceleration,
