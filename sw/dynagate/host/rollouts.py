@@ -773,14 +773,17 @@ def _check_on_chip(asked: RolloutOptions, device: str) -> None:
         raise ArgumentError(
             f"device '{device}' takes no feedback=; expected 'cpu', 'cuda' or 'numpy'", code="DG-ROLLOUT-032"
         )
+    program = f"dynagate.build(robot, 'rollout', units=4, {{}}), opened on device '{device}'"
     if asked.contacts is not None:
         raise ArgumentError(
-            f"device '{device}' takes no contacts=; expected 'cpu', 'cuda' or 'numpy'", code="DG-ROLLOUT-033"
+            f"device '{device}' takes no contacts=; expected 'cpu', 'cuda' or 'numpy', or a program: "
+            f"{program.format('contacts=...')}",
+            code="DG-ROLLOUT-033",
         )
     if not method.linearizes:
         expected = (
             f"expected one of {', '.join(EXPLICIT_METHODS)}, device 'cpu', 'cuda' or 'numpy', or a program: "
-            f"dynagate.build(robot, 'rollout', units=4, integrator={method.name!r}), opened on device '{device}'"
+            f"{program.format(f'integrator={method.name!r}')}"
         )
         raise ArgumentError(
             f"device '{device}' takes no integrator '{method.name}': it solves equations; {expected}",
