@@ -5,8 +5,9 @@
 #include "dynagate_simd.h"
 #include "dynagate_overlap.h"
 
-/* Most bytes of the values of a block: half of a usual second-level cache. */
-#define VALUES (256L << 10)
+/* Most bytes of the values of a block. Long blocks amortize the jump to each instruction, also where the values leave the
+ * second-level cache for the third. */
+#define VALUES (2L << 20)
 
 DG_FUNCTION(sqrt, sqrt(x))
 DG_FUNCTION(select, x > 0 ? y : z)
@@ -62,61 +63,23 @@ static void dg_write(const dg_program *p, const dg_block *b, long n, int port, i
     }
 }
 
-#define EACH(value)                            \
-    for (long k = 0; k < n; k++) d[k] = value; \
-    break;
-#define WITH(name, number) const vec name = DG_VEC(p->constants[number]);
-
-/* The instructions on a block of n vectors. Returns zero, or NaN where an input or a result is infinite or NaN. */
-DG_INLINE vec dg_run(const dg_program *p, const dg_block *b, const long n, vec *memory) {
-    vec doubt = {0};
-    for (const dg_instruction *i = p->code, *end = i + p->count; i < end; i++) {
-        vec *d = memory + i->to * n;
-        const vec *x = memory + i->a * n, *y = memory + i->b * n, *z = memory + i->c * n;
-        switch (i->code) {
-        case ADD: EACH(x[k] + y[k])
-        case SUB: EACH(x[k] - y[k])
-        case ADD_CONST: { WITH(u, i->b) EACH(x[k] + u) }
-        case NEG: EACH(-x[k])
-        case MUL: EACH(x[k] * y[k])
-        case MUL_CONST: { WITH(u, i->b) EACH(x[k] * u) }
-        case RECIPROCAL: EACH(1 / x[k])
-        case CONST: { WITH(u, i->a) EACH(u) }
-        case SIN: EACH(dg_sin_vec(x[k], x[k], x[k]))
-        case COS: EACH(dg_cos_vec(x[k], x[k], x[k]))
-        case EXP: EACH(dg_exp_vec(x[k], x[k], x[k]))
-        case SQRT: EACH(dg_sqrt_vec(x[k], x[k], x[k]))
-        case NOISE: EACH(dg_noise_vec(x[k], y[k], z[k]))
-        case SELECT: EACH(dg_select_vec(x[k], y[k], z[k]))
-        case SINCOS:
-            for (long k = 0; k < n; k++) dg_sincos(x[k], d + k, memory + i->b * n + k);
-            break;
-        case STORE: dg_write(p, b, n, i->to, i->b, x); break;
-        case WATCH:
-            for (long k = 0; k < n; k++) doubt += x[k] * 0;
-            break;
-        case FMA: EACH(dg_fma_vec(x[k], y[k], z[k]))
-        case FMS: EACH(dg_fms_vec(x[k], y[k], z[k]))
-        case FNMA: EACH(dg_fnma_vec(x[k], y[k], z[k]))
-        case FMA_Y: { WITH(u, i->b) EACH(dg_fma_vec(x[k], u, z[k])) }
-        case FMS_Y: { WITH(u, i->b) EACH(dg_fms_vec(x[k], u, z[k])) }
-        case FNMA_Y: { WITH(u, i->b) EACH(dg_fnma_vec(x[k], u, z[k])) }
-        case FMA_Z: { WITH(w, i->c) EACH(dg_fma_vec(x[k], y[k], w)) }
-        case FMA_YZ: { WITH(u, i->b) WITH(w, i->c) EACH(dg_fma_vec(x[k], u, w)) }
-        }
-    }
-    return doubt;
-}
-
 /* Blocks of usual lengths, so that loops unroll. */
-static vec dg_run_32(const dg_program *p, const dg_block *b, vec *m) { return dg_run(p, b, 32, m); }
-static vec dg_run_8(const dg_program *p, const dg_block *b, vec *m) { return dg_run(p, b, 8, m); }
-static vec dg_run_2(const dg_program *p, const dg_block *b, vec *m) { return dg_run(p, b, 2, m); }
-static vec dg_run_1(const dg_program *p, const dg_block *b, vec *m) { return dg_run(p, b, 1, m); }
+#define DG_N 32
+#include "dynagate_block_run.h"
+#define DG_N 16
+#include "dynagate_block_run.h"
+#define DG_N 8
+#include "dynagate_block_run.h"
+#define DG_N 4
+#include "dynagate_block_run.h"
+#define DG_N 2
+#include "dynagate_block_run.h"
+#define DG_N 1
+#include "dynagate_block_run.h"
 static const struct {
     long vectors;
     vec (*run)(const dg_program *, const dg_block *, vec *);
-} dg_lengths[] = {{32, dg_run_32}, {8, dg_run_8}, {2, dg_run_2}, {1, dg_run_1}};
+} dg_lengths[] = {{32, dg_run_32}, {16, dg_run_16}, {8, dg_run_8}, {4, dg_run_4}, {2, dg_run_2}, {1, dg_run_1}};
 
 /* The longest blocks, as an index of dg_lengths, for so many samples: their values fit in the cache, and no shorter block
  * holds all samples. */
