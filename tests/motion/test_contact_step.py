@@ -432,8 +432,8 @@ def test_rollouts_that_know_no_rigid_contact() -> None:
     for options, message in (
         (
             {"device": "fixed"},
-            r"device 'fixed' takes no contacts=; expected 'cpu', 'cuda' or 'numpy', or a program: "
-            r"dynagate\.build\(robot, 'rollout', units=4, contacts=\.\.\.\), opened on device 'fixed'",
+            "device 'fixed' takes no contacts=; expected 'cpu', 'cuda' or 'numpy', or a program: "
+            "dynagate.build(robot, 'rollout', units=4, contacts=...), opened on device 'fixed'",
         ),
         ({"integrator": "rk4"}, "contacts= with integrator='rk4'; expected only contacts="),
         ({"form": "inverse"}, "contacts= takes no form; expected none"),
