@@ -279,12 +279,12 @@ def _leg_problems() -> list[ConstrainedMotion]:
         return residuals
 
     forward, up = start + np.array([0.15, 0.0, -0.02, 0.0, 0.0, 0.0]), start
-    friction = Constraint(cone, scale=30.0)
+    rough, fine = (Constraint(cone, scale=scale) for scale in (300.0, 30.0))
     slide, jump = towards(forward, 0.0, 10.0), towards(up, 1.5, 1.0)
     common: dict[str, Any] = {"robot": leg, "tau": np.tile(held, (knots, 1)), "active": np.ones((knots, 1)), **shared}
     return [
-        ConstrainedMotion("friction cone", running=slide, final=slide, constraints=[friction], **common),
-        ConstrainedMotion("jump of a leg", running=jump, final=jump, constraints=[friction], **common),
+        ConstrainedMotion("friction cone", running=slide, final=slide, constraints=[rough], **common),
+        ConstrainedMotion("jump of a leg", running=jump, final=jump, constraints=[fine], **common),
     ]
 
 

@@ -88,6 +88,11 @@ class WholeBodyOptions:
     """Largest number of iterations."""
 
 
+def weight_of(robot: Robot) -> float:
+    """Return the weight of a robot, N; its mass in kg if there is less than 1 m/s² of gravity."""
+    return float(sum(link.mass for link in robot.links) * max(math.hypot(*robot.gravity), 1.0))
+
+
 class WholeBodyProblem:
     """The quadratic program with cones of a robot: the layout of its unknowns and of its slacks.
 
@@ -105,7 +110,7 @@ class WholeBodyProblem:
         low, high = np.array(options.low), np.array(options.high)
         self.driven = np.flatnonzero(low < high).tolist()
         """Degrees of freedom whose torque is chosen."""
-        self.weight = sum(link.mass for link in robot.links) * max(math.hypot(*robot.gravity), 1.0)
+        self.weight = weight_of(robot)
         """Unit of forces, N."""
         half, unit = 0.5 * (high - low), self.weight * MOST_FORCE
         with np.errstate(invalid="ignore"):

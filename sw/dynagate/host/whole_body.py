@@ -33,6 +33,7 @@ from dynagate.control.whole_body import (
     WholeBodyProblem,
     inputs_of,
     prepared,
+    weight_of,
     whole_body_loop,
 )
 from dynagate.control.whole_body_derivative import MOVING, gradient_product, moved_unknowns
@@ -51,6 +52,10 @@ MAX_ITERATIONS = 1000
 CLOSED, LEVEL = 1e-7, 1e-3
 """Largest complementarity and largest gradient left of a problem that converged, as parts of the curvature of the cost
 of forces. The gradient is that of stiff directions, in which unknowns hardly move.
+"""
+USUAL_FORCE, LEAST_CURVATURE, LEAST_WEIGHT = 1e-5, 0.4, 1e-3
+"""Usual weight of forces, 1/N²; its least product with the robot's squared weight, m²/s⁴, below which forces lose
+digits; and the smallest weight of a robot that counts, N.
 """
 STRICT = 1e-4
 """Smallest distance from a limit or its multiplier, in the units of `strictness`, of a smooth problem."""
@@ -126,8 +131,8 @@ class WholeBodyTorque(LoopSolver):
             bounds, one number or (nv,) for both signs, or a pair (lowest, highest).
         acceleration: Weights of differences from requested accelerations, one or (nv,), s⁴/rad² or s⁴/m².
         contact: Weight of accelerations of contacts, s⁴/m².
-        force: Weight of forces, 1/N².
-        torque: Weight of torques, 1/(N m)² or 1/N².
+        force: Weight of forces, 1/N². Unless given, 1e-5, or more for a light robot: 0.4 divided by its squared weight.
+        torque: Weight of torques, 1/(N m)² or 1/N²; that of forces unless given.
         tolerance: Largest acceleration of a contact that stays, m/s².
         iterations: Largest number of iterations of the interior-point method.
         device: "cpu", C compiled for this processor with problems in the lanes of vectors; "cuda"; or "numpy".
@@ -160,8 +165,8 @@ class WholeBodyTorque(LoopSolver):
         bounds: Any = True,
         acceleration: npt.ArrayLike = 1.0,
         contact: float = 100.0,
-        force: float = 1e-5,
-        torque: float = 1e-5,
+        force: float | None = None,
+        torque: float | None = None,
         tolerance: float = 0.1,
         iterations: int = 40,
         device: Literal["cpu", "cuda", "numpy"] | DeviceOptions = "cpu",
@@ -173,8 +178,6 @@ class WholeBodyTorque(LoopSolver):
             raise ArgumentError(f"shape={shown(shape)}; expected {' or '.join(SHAPES)}", code="DG-DEVICE-072")
         self.friction = number("friction=", friction, AT_LEAST_ZERO)
         self.tolerance = number("tolerance=", tolerance, ABOVE_ZERO)
-        weights = {"contact": contact, "force": force, "torque": torque}
-        values = {name: number(f"{name}=", value, WEIGHT) for name, value in weights.items()}
         check_robot(robot)
         self.choose(FUNCTION, device, {})
         self.robot = _checked(robot_of(robot), names)
@@ -185,6 +188,10 @@ class WholeBodyTorque(LoopSolver):
         own = one_or_several("acceleration=", acceleration, (self.robot.nv,), WEIGHT)
         tracking = tuple(np.broadcast_to(own, (self.robot.nv,)).tolist())
         low, high = _limits(self.robot, bounds)
+        usual = max(USUAL_FORCE, LEAST_CURVATURE / max(weight_of(self.robot), LEAST_WEIGHT) ** 2)
+        force = usual if force is None else force
+        weights = {"contact": contact, "force": force, "torque": force if torque is None else torque}
+        values = {name: number(f"{name}=", value, WEIGHT) for name, value in weights.items()}
         self.options = WholeBodyOptions(names, shape, low, high, tracking, iterations=int(iterations), **values)
         self.problem = WholeBodyProblem(self.robot, self.options)
         if not self.problem.rows:
