@@ -8,7 +8,7 @@ few chains as its readers' deadlines allow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -50,7 +50,8 @@ class PlacedNode(NamedTuple):
     """
     old: int
     node: Node
-    operands: Sequence[Term]
+    op: str
+    operands: Sequence[int]
 
 
 def fusable(graph: Graph) -> set[int]:
@@ -82,15 +83,17 @@ def chained(graph: Graph) -> Graph:
             continue
         if node.op not in ("add", "sub"):
             cycle[i] = max((cycle[a] for a in node.args), default=0) + latency[i]
-            placed.append(PlacedNode((i, 0, 0), i, node, [Term(cycle[a], a, 1) for a in node.args]))
+            placed.append(PlacedNode((i, 0, 0), i, node, node.op, node.args))
             continue
-        own = sorted([i, *_sums_in(graph, inner, i)])
-        terms = [Term(cycle[a], a, sign) for a, sign in _terms(graph, inner, i, 1)]
+        own, signed = _parts_of(graph, inner, i)
+        terms = [Term(cycle[a], a, sign) for a, sign in signed]
         for k, part in enumerate(_in_time(terms, products, longest - rest[i])):
-            operands = [t if t.node >= 0 else t._replace(node=own[-1 - t.node]) for t in part.terms]
-            after[own[k]] = max(after[t.node] for t in operands)
+            a, b = part.terms if part.terms[0].sign >= part.terms[1].sign else part.terms[::-1]
+            operands = [t.node if t.node >= 0 else own[-1 - t.node] for t in (a, b)]  # the negative term comes second
+            op = "add" if b.sign > 0 else "sub"
+            after[own[k]] = max(after[operands[0]], after[operands[1]])
             cycle[own[k]] = part.cycle
-            placed.append(PlacedNode((after[own[k]], i, k), own[k], graph.nodes[own[k]], operands))
+            placed.append(PlacedNode((after[own[k]], i, k), own[k], graph.nodes[own[k]], op, operands))
     return _rebuilt(graph, sorted(placed, key=lambda entry: entry.order))
 
 
@@ -119,22 +122,23 @@ def _inner(graph: Graph) -> set[int]:
     }
 
 
-def _sums_in(graph: Graph, inner: set[int], i: int) -> Iterator[int]:
-    """Yield the inner sums that are part of sum i."""
-    for a in graph.nodes[i].args:
-        if a in inner:
-            yield a
-            yield from _sums_in(graph, inner, a)
+def _parts_of(graph: Graph, inner: set[int], i: int) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return sum i with the inner sums that are part of it, in order, and its terms with their signs.
 
-
-def _terms(graph: Graph, inner: set[int], i: int, sign: int) -> Iterator[tuple[int, int]]:
-    """Yield the terms of sum i with their signs; a term may occur twice."""
-    signs = (sign, sign if graph.nodes[i].op == "add" else -sign)
-    for a, s in zip(graph.nodes[i].args, signs, strict=True):
-        if a in inner:
-            yield from _terms(graph, inner, a, s)
-        else:
-            yield a, s
+    A term may occur twice.
+    """
+    own, terms, left = [i], [], [(i, 1)]
+    while left:
+        k, sign = left.pop()
+        node = graph.nodes[k]
+        first, second = node.args
+        for a, s in ((first, sign), (second, sign if node.op == "add" else -sign)):
+            if a in inner:
+                own.append(a)
+                left.append((a, s))
+            else:
+                terms.append((a, s))
+    return sorted(own), terms
 
 
 def _in_time(terms: Sequence[Term], products: set[int], deadline: int) -> list[Partial]:
@@ -203,11 +207,13 @@ def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_an
 
 def _rebuilt(graph: Graph, placed: Sequence[PlacedNode]) -> Graph:
     """Return the graph of the placed nodes, in this order."""
-    nodes = list(graph.nodes)
-    for _, old, node, operands in placed:
-        op = node.op
-        if op in ("add", "sub"):
-            operands = sorted(operands, key=lambda term: -term.sign)  # the negative term comes second
-            op = "add" if operands[1].sign > 0 else "sub"
-        nodes[old] = new_node(op, tuple([term.node for term in operands]), node.constant, node.name)
-    return replace(graph, nodes=tuple(nodes)).numbered(entry.old for entry in placed)
+    place = {entry.old: k for k, entry in enumerate(placed)}
+    nodes = tuple(
+        new_node(op, tuple([place[a] for a in operands]), node.constant, node.name)
+        for _, _, node, op, operands in placed
+    )
+    inputs, outputs = (
+        tuple(replace(port, nodes=tuple([place[i] for i in port.nodes])) for port in side)
+        for side in (graph.inputs, graph.outputs)
+    )
+    return replace(graph, nodes=nodes, inputs=inputs, outputs=outputs)
