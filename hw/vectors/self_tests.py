@@ -88,8 +88,8 @@ def self_test_packets(core: Core) -> SelfTestPackets:
 def _samples(test: SelfTest) -> Iterator[TestSample]:
     """Yield the samples of all functions, in random order."""
     draw = np.random.default_rng(SEED)
-    drawn = ((MIXED, _mixed), (NESTED, _nested), (SWEPT, _plain))
-    of_functions = [_of_function(test, function, inputs(test.schedule.core, draw)) for function, inputs in drawn]
+    drawn = ((MIXED, mixed_inputs), (NESTED, _nested), (SWEPT, _plain))
+    of_functions = [samples_of_function(test, function, inputs(test.schedule.core, draw)) for function, inputs in drawn]
     samples = [sample for own in of_functions for sample in own]
     return (samples[k] for k in draw.permutation(len(samples)))
 
@@ -111,7 +111,7 @@ def _plain(core: Core, draw: np.random.Generator, count: int = 1) -> list[Inputs
     return steps
 
 
-def _mixed(core: Core, draw: np.random.Generator) -> list[Inputs]:
+def mixed_inputs(core: Core, draw: np.random.Generator) -> list[Inputs]:
     """Return inputs of which each sample overflows in one instruction and one step, besides `PLAIN` ones."""
     most = (1 << (core.word - 1)) - (1 << max(core.word - 24, 0))
     extremes = [(NAMES.index(f"probe{k}"), sign * most) for k in range(PROBES) for sign in (1, -1)]
@@ -130,7 +130,7 @@ def _nested(core: Core, draw: np.random.Generator) -> list[Inputs]:
     return steps
 
 
-def _of_function(test: SelfTest, function: int, steps: Sequence[Inputs]) -> Iterator[TestSample]:
+def samples_of_function(test: SelfTest, function: int, steps: Sequence[Inputs]) -> Iterator[TestSample]:
     """Yield the samples of a function with their answers."""
     scheduled = test.schedule
     count = len(steps[0][1])

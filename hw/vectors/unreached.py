@@ -12,7 +12,7 @@ from dynagate.hw.vectors.vectors import functions_of
 
 
 class Unreached(NamedTuple):
-    """What the samples of one function do not reach."""
+    """Points of one function that the samples do not reach."""
 
     function: str
     """Name of the function; empty if the datapath has only one."""

@@ -63,8 +63,8 @@ def test_addresses_change_in_every_bit(name: str) -> None:
 
 def test_a_sample_overflows_in_one_step_and_its_flag_names_it() -> None:
     core, draw = CORES["all functions"], np.random.default_rng(1)
-    steps = self_tests._mixed(core, draw)
-    samples = list(self_tests._of_function(self_test(core), tests.MIXED, steps))
+    steps = self_tests.mixed_inputs(core, draw)
+    samples = list(self_tests.samples_of_function(self_test(core), tests.MIXED, steps))
     extremes = 2 * tests.PROBES + 2
     assert [sample.flagged for sample in samples] == [True] * extremes + [False] * self_tests.PLAIN
     assert [int(each.answer[-1]) for each in samples[:extremes]] == [1 | k % 4 << 1 for k in range(extremes)]

@@ -297,7 +297,7 @@ class _Writer:
         yield Block(tuple(replace(each, out=True) for each in ends))
 
     def _update(self, states: Sequence[int], k: int) -> Instruction:
-        """Return an instruction that turns two states by an angle, in which no bit is lost."""
+        """Return an instruction that rotates two states by an angle, in which no bit is lost."""
         old, other = (OperandSource(states[n % 4], previous=True) for n in (k, k + 1))
         factor = self.constant((1 << 10) - self.random.randrange(300) * 2 - 1)
         negative = k % 2 == 1
