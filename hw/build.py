@@ -352,9 +352,7 @@ def _synthesis_scripts(result: Design[Pipeline], verilog: Mapping[str, str]) -> 
     top = SHELL_TOP if design.axi is not None else RING_TOP if design.body.ring is not None else TOP
     clock = "aclk" if top == SHELL_TOP else "clk"
     part, mhz = board.part, board.clock_mhz
-    return out_of_context(
-        result.title, design.hash, tuple(verilog), top, clock, part=part, clock_mhz=mhz, head=design.head
-    )
+    return out_of_context(result.title, design.hash, verilog, top, clock, part=part, clock_mhz=mhz, head=design.head)
 
 
 def _verilog(result: Design[Pipeline], top: Datapath, progress: Progress) -> dict[str, str]:

@@ -17,7 +17,8 @@ _TOKEN = re.compile(
     r"""[\t\n ]+
     | //[^\n]*
     | /\*(?:(?!/\*|\*/).)*\*/
-    | \(\*\ ram_style\ =\ "(?:block|distributed)"\ \*\)  # the one place where dynagate writes a string
+    # the only strings that dynagate writes: values of attributes
+    | \(\*\ (?:ram_style\ =\ "(?:block|distributed)"|keep\ =\ "true"|shreg_extract\ =\ "no")\ \*\)
     | [A-Za-z0-9_]+
     | \$(?:un)?signed\b(?!\$)
     | [][(){}<>=!&|^~?:;,.@\#'*%+-] | /(?![/*])""",

@@ -197,10 +197,6 @@ class Vivado:
             if name not in ("board_part", "board_connections", "target_language"):
                 raise TclError(f"a project has no property {name}")
             self.properties[name] = value
-        elif kind == "net" and name == "MAX_FANOUT":
-            if not int(value) > 1:
-                raise TclError(f"MAX_FANOUT {value}")
-            self.properties[name] = value
         elif kind == "sources" and name == "top":
             self.properties[name] = value
         elif kind in ("core", "map", "block", "register", "bus"):
@@ -555,7 +551,7 @@ class Vivado:
 
     def do_synth_design(self, *arguments: str) -> None:
         """Constraints of a file are applied when its design is opened: ports that it names must be there (UG903)."""
-        options, _ = parsed(arguments, flags="keep_equivalent_registers", values="top part mode")
+        options, _ = parsed(arguments, values="top part mode")
         if options.get("part") != self.part or options.get("mode") != "out_of_context":
             raise TclError(f"synth_design {options} of a project for {self.part}")
         self.alone = verilog_module(self.sources, options["top"])
@@ -568,11 +564,10 @@ class Vivado:
         self.steps.append("synth_design")
 
     def xdc_get_ports(self, *arguments: str) -> str:
-        options, names = parsed(arguments, flags="quiet", values="filter", most=9)
-        known = {port.name: port for port in self.alone}
-        if match := re.fullmatch(r'DIRECTION == (IN|OUT)(?: && NAME != "(\w+)")?', options.get("filter", "")):
-            names = [name for name, port in known.items() if port.into == (match[1] == "IN") and name != match[2]]
-        elif options or not set(names) <= set(known):
+        _, (pattern,) = parsed(arguments, least=1, most=1)
+        known = {port.name + "[*]" * (port.width > 1): port.name for port in self.alone}
+        names = [known.get(name, "") for name in pattern.split()]
+        if not all(names):
             raise TclError(f"no ports {arguments}; there are {', '.join(known)}")
         return "ports " + " ".join(names)
 
@@ -594,17 +589,6 @@ class Vivado:
         ways = {port.into for port in self.alone if port.name in names}
         if options["clock"] not in self.clocks or ways != {into} or set(names) & self.clocks or float(delay) < 0:
             raise TclError(f"a delay of {delay} at {ports} {options}; expected ports of one way, not the clock's")
-
-    def do_get_nets(self, *arguments: str) -> str:
-        options, names = parsed(arguments, flags="quiet hierarchical", values="filter", most=9)
-        self._after("synth_design")
-        pattern = options.get("filter", "").removeprefix("NAME =~ *").removesuffix("*")
-        words = re.findall(rf"\b{re.escape(pattern)}\w*", "".join(path.read_text() for path in self.sources))
-        if not names and pattern and words:
-            return "net " + words[0]
-        if "quiet" in options:
-            return ""
-        raise TclError(f"no nets {arguments}")
 
     def do_opt_design(self) -> None:
         self._implement("opt_design", "synth_design")
@@ -759,7 +743,7 @@ class Vivado:
         self._in_folder(options["xo_path"]).write_text("xo")
 
 
-_PORT = re.compile(r"((?:\(\*.*?\*\)\s*)*)(input|output) wire (?:\[(\d+):0\] )?(\w+)")
+_PORT = re.compile(r"((?:\(\*.*?\*\)\s*)*)(input|output) (?:wire|reg) (?:\[(\d+):0\] )?(\w+)")
 _MARK = re.compile(r'\(\* (\w+) = "([^"]*)" \*\)')
 
 

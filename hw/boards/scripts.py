@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynagate.base.errors import Error
 from dynagate.base.ownership import OWNERSHIP, with_head
 
-OUT_OF_CONTEXT = ("ooc.tcl", "ooc.xdc")
-"""Names of the script and of the clock constraints for a module out of context."""
+OUT_OF_CONTEXT = ("ooc.tcl", "ooc.xdc", "ooc.sdc")
+"""Names of the script and of the timing constraints for a module out of context."""
 OUT_OF_CONTEXT_MEANINGS = (
     "Vivado: the module out of context, with reports of timing, utilization, clock crossings and methodology",
     "the clock of `ooc.tcl`, and what is around the module's ports",
+    "the same constraints for other tools",
 )
 """Descriptions of these files for README.md."""
-MOST_LOADS = 400
-"""Largest fanout of a slot's enable before the placer may duplicate its register."""
 OUTSIDE = 0.3
 """Share of a clock period that logic outside the module may take at its ports."""
-_SCRIPTS = (".tcl", ".xdc", ".mk")
+_SCRIPTS = (".tcl", ".xdc", ".sdc", ".mk")
 """Endings of files that tools execute."""
+_TEMPLATES = {"ooc.xdc": "ooc.sdc"}
+"""Template of a file for a module out of context, where it has another name than the file."""
+_PORT = re.compile(r"^ *(input|output) (?:wire|reg) ?(\[\d+:0\])? ?(\w+),?$", flags=re.M)
+"""Pattern of a port in generated Verilog."""
 _CODE = re.compile(r"[^\w.:,+\"()/ -]", flags=re.ASCII)
 """Characters that could be code in a script of Tcl or make."""
 
@@ -81,7 +84,7 @@ def rendered(
 def out_of_context(
     title: str,
     digest: str,
-    sources: Sequence[str],
+    verilog: Mapping[str, str],
     top: str,
     clock: str,
     *,
@@ -94,7 +97,7 @@ def out_of_context(
     Args:
         title: Title of the design, plain text.
         digest: Hash of the design.
-        sources: Verilog files in the same folder.
+        verilog: Text of each Verilog file in the same folder.
         top: Name of the module.
         clock: Name of its clock port.
         part: Ordering code of the device, unless the environment sets another.
@@ -102,15 +105,32 @@ def out_of_context(
         head: First lines of the files.
     """
     period = 1e3 / clock_mhz
+    ports = _ports("\n".join(verilog.values()), top)
     context = {
         "title": title,
         "digest": digest,
-        "sources": tuple(sources),
+        "sources": tuple(verilog),
         "top": top,
         "clock": clock,
         "part": part,
         "period": f"{period:.3f}",
         "outside": f"{OUTSIDE * period:.3f}",
-        "most_loads": MOST_LOADS,
+        "inputs": [port for port in ports if port.is_input and port.name != clock],
+        "outputs": [port for port in ports if not port.is_input],
     }
-    return rendered({name: name for name in OUT_OF_CONTEXT}, context, head)
+    return rendered({name: _TEMPLATES.get(name, name) for name in OUT_OF_CONTEXT}, context, head)
+
+
+class _Port(NamedTuple):
+    """A port of a module."""
+
+    name: str
+    is_input: bool
+    is_bus: bool
+
+
+def _ports(verilog: str, module: str) -> list[_Port]:
+    """Return the ports of a module in generated Verilog."""
+    _, _, text = verilog.partition(f"module {module} (\n")
+    head = text.partition("\n);")[0]
+    return [_Port(name, way == "input", bool(span)) for way, span, name in _PORT.findall(head)]

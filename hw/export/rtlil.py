@@ -43,6 +43,8 @@ class Wire:
     """"input", "output", or "" for an internal wire."""
     init: str | None
     """Digits of the initial value, for a register."""
+    attributes: dict[str, str] = field(default_factory=dict)
+    """Attributes for synthesis, as RTLIL writes them."""
 
 
 @dataclass
@@ -107,6 +109,10 @@ class Module:
 _PART = re.compile(r"(?P<digits>\d+'[01x-]*)|(?P<name>[\\$]\S+)(?: \[(?P<high>\d+)(?::(?P<low>\d+))?\](?=\s|$))?|[{}]")
 
 
+INTENT = ("\\keep", "\\max_fanout", "\\shreg_extract")
+"""Attributes of registers that synthesis reads."""
+
+
 def modules_of(text: str) -> list[Module]:
     """Return the modules of RTLIL that Amaranth wrote."""
     lines = (line for line in (line.strip() for line in text.splitlines()) if line)
@@ -143,7 +149,8 @@ def _statement(module: Module, word: str, rest: str, attributes: dict[str, str],
         kind = next((option for option in options if option in ("input", "output")), "")
         width = int(options[options.index("width") + 1])
         init = attributes.get("\\init")
-        module.wires[name] = Wire(name, width, kind, None if init is None else init.partition("'")[2])
+        intent = {key: value for key, value in attributes.items() if key in INTENT}
+        module.wires[name] = Wire(name, width, kind, None if init is None else init.partition("'")[2], intent)
     elif word == "memory":
         _, bits, _, size, name = rest.split()
         module.memories[name] = MemoryBlock(name, int(bits), int(size), attributes)

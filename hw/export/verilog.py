@@ -22,7 +22,7 @@ from dynagate.hw.export.readers import (
     prune,
     update_of,
 )
-from dynagate.hw.export.rtlil import Assign, Bits, Body, Cell, MemoryBlock, Module, Signal, Switch, width_of
+from dynagate.hw.export.rtlil import Assign, Bits, Body, Cell, MemoryBlock, Module, Signal, Switch, Wire, width_of
 
 START = "dynagate_start"
 """Register that every `always @*` block reads and that changes once, at the start of a simulation.
@@ -179,7 +179,7 @@ class _Writer:
         for wire in self.wires.values():
             if wire.kind and wire.width:
                 kind = "reg" if wire.name in self.variables else "wire"
-                ports.append(f"  {wire.kind} {kind} {_range(wire.width)}{self.names[wire.name]}")
+                ports.append(f"{self._intent(wire)}  {wire.kind} {kind} {_range(wire.width)}{self.names[wire.name]}")
         return f"module {self.module.name} (\n" + ",\n".join(ports) + "\n);\n"
 
     def _declarations(self) -> Iterator[str]:
@@ -191,9 +191,16 @@ class _Writer:
                 if init is not None:
                     yield f"  initial {called} = {constant(init)};\n"
             elif name in self.variables:
+                yield self._intent(wire)
                 yield f"  reg {_range(wire.width)}{called}{'' if init is None else f' = {constant(init)}'};\n"
             else:
                 yield f"  wire {_range(wire.width)}{called};\n"
+
+    def _intent(self, wire: Wire) -> str:
+        """Return the line with the attributes of a register that synthesis reads; "" without any."""
+        if wire.name not in self.clocked:
+            return ""
+        return _attributes(wire.attributes)
 
     # names
 
@@ -456,8 +463,7 @@ class _Writer:
     def _memory(self, memory: MemoryBlock) -> Iterator[str]:
         """Yield the declaration and the initial values of a memory."""
         called = self.memories[memory.name]
-        for key, value in memory.attributes.items():
-            yield f"  (* {key.removeprefix(chr(92))} = {value} *)\n"
+        yield _attributes(memory.attributes)
         yield f"  reg {_range(memory.width)}{called} [0:{memory.size - 1}];\n"
         for cell in self.module.cells:
             if _memory_of(cell) != memory.name:
@@ -504,6 +510,11 @@ class _Writer:
         names = {port: port if other is None else other.names.get(f"\\{port}", port) for port in cell.ports}
         ports = [f"    .{names[port]}({_bare(self._operand(signal))})" for port, signal in cell.ports.items() if signal]
         return f"  {kind}{f' #({settings})' if settings else ''} {called} (\n" + ",\n".join(ports) + "\n  );\n"
+
+
+def _attributes(attributes: Mapping[str, str]) -> str:
+    """Return the line with the attributes of a declaration; "" without any."""
+    return "".join(f"  (* {key.removeprefix(chr(92))} = {value} *)\n" for key, value in attributes.items())
 
 
 def _memory_of(cell: Cell) -> str:

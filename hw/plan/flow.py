@@ -15,6 +15,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from dynagate.hw.units.rescale import DUPLICATED
 
 FIFO_LATENCY = 4
 """Cycles from a write into the output FIFO until the credit of that entry is available at the input."""
@@ -107,7 +108,7 @@ class FlowControl(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         ii = self.ii
-        in_slot = Signal(ii, init=1)  # one-hot: each enable comes straight from a register
+        in_slot = Signal(ii, init=1, attrs=DUPLICATED)  # one-hot: each enable comes straight from a register
         if ii > 1:
             m.d.sync += in_slot.eq(in_slot.rotate_left(1))
         credit = Signal(range(self.depth + 1), init=self.depth)

@@ -24,7 +24,7 @@ from dynagate.hw.plan.flow import LATEST, FlowControl, FunctionEnd
 from dynagate.hw.plan.plan import FunctionOutputs, Plan, UnitClass, operands
 from dynagate.hw.rtl.overflow import INPUTS, Flags, gather
 from dynagate.hw.units.multiply import DspTarget, Multiply
-from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
+from dynagate.hw.units.rescale import KEPT, delayed, differ, fit, rounding_constant
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own
 
 END = "end"
@@ -327,10 +327,10 @@ class _Values:
     def _own_counter(self, unit: str) -> Signal:
         """Return a slot counter for one unit: the bits of a common counter would drive thousands of multiplexers.
 
-        Synthesis does not merge the counters, because each one depends only on itself.
+        The attribute keeps equal counters apart.
         """
         ii = self.plan.ii
-        counter = Signal(range(ii), name=f"{unit}_slot")
+        counter = Signal(range(ii), name=f"{unit}_slot", attrs=KEPT)
         if ii > 1:
             self.units.d.sync += counter.eq(Mux(counter == ii - 1, 0, counter + 1))
         return counter

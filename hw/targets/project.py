@@ -489,18 +489,18 @@ def _texts(content: _Content, flow: VendorFlow) -> dict[str, str]:
     texts = rendered(
         {name: template for name, (template, _) in flow.templates.items()} | {README: README}, context, content.head
     )
+    head = (f"{content.title}; design {content.digest}", *content.head)
+    texts[f"{MODULE}.v"] = with_head(f"{MODULE}.v", wrapper(content.axi, clock=flow.clock, reset=flow.reset), head)
     texts |= out_of_context(
         content.title,
         content.digest,
-        sources,
+        {name: {**content.files, **texts}[name] for name in sources},
         MODULE,
         flow.clock,
         part=content.board.part,
         clock_mhz=content.clock_mhz,
         head=content.head,
     )
-    head = (f"{content.title}; design {content.digest}", *content.head)
-    texts[f"{MODULE}.v"] = with_head(f"{MODULE}.v", wrapper(content.axi, clock=flow.clock, reset=flow.reset), head)
     return texts
 
 

@@ -17,7 +17,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.wordlength.goal import DSP48E2, Multiplier
 from dynagate.hw.units.latencies import constant_width, dsp_blocks, parts, product_latency
-from dynagate.hw.units.rescale import delayed, shift_left
+from dynagate.hw.units.rescale import PACKED, delayed, shift_left
 
 
 class DspTarget:
@@ -50,8 +50,8 @@ class DspTarget:
 
     def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
         """Return a b, signed, two cycles later: behind operand registers and a product register."""
-        a, b = delayed(m, a, 1, f"a{name}"), delayed(m, b, 1, f"b{name}")
-        product = Signal(signed(len(a) + len(b)), name=f"product{name}", reset_less=True)
+        a, b = delayed(m, a, 1, f"a{name}", packed=True), delayed(m, b, 1, f"b{name}", packed=True)
+        product = Signal(signed(len(a) + len(b)), name=f"product{name}", reset_less=True, attrs=PACKED)
         m.d.sync += product.eq(a * b)
         return product
 

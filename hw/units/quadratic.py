@@ -47,7 +47,7 @@ def quadratic(m: Module, plan: Quadratic, u: Value) -> Computed:
     m.d.comb += [inner.a.eq(offset), inner.b.eq(c2), inner.c.eq(Cat(half, c1).as_signed())]
 
     m.submodules.outer = outer = Multiply(*outer_widths)
-    c0 = delayed(m, c0, inner.latency, "c0")
+    c0 = delayed(m, c0, inner.latency, "c0", packed=True)
     m.d.comb += [
         outer.a.eq(delayed(m, offset, inner.latency, "offset")),
         outer.b.eq(inner.p >> plan.inner_shift),

@@ -12,6 +12,12 @@ BLOCK_RAM = {"ram_style": "block"}
 """Attribute that puts a table into block RAM. As logic, a small table would be a long path."""
 LOOKUP_RAM = {"ram_style": "distributed"}
 """Attribute that puts a memory into lookup tables."""
+KEPT = {"keep": "true"}
+"""Attribute of a register that synthesis must not merge with an equal one."""
+DUPLICATED = {"max_fanout": 400}
+"""Attribute of registers that the placer may duplicate: the largest number of loads of one copy."""
+PACKED = {"shreg_extract": "no"}
+"""Attribute of a register that belongs into a DSP block or a block RAM, and so not into a shift register."""
 
 
 class Wires(NamedTuple):
@@ -78,7 +84,7 @@ def by_beat(values: Sequence[Value], beat: Value) -> Value:
     return Array(values)[beat] if len(values) > 1 else values[0]
 
 
-def delayed(m: Module, value: Value, cycles: int, name: str, *, reset: bool = False) -> Value:
+def delayed(m: Module, value: Value, cycles: int, name: str, *, reset: bool = False, packed: bool = False) -> Value:
     """Return a value this many cycles later.
 
     Args:
@@ -87,9 +93,11 @@ def delayed(m: Module, value: Value, cycles: int, name: str, *, reset: bool = Fa
         cycles: Number of registers.
         name: Registers are named name_d1, name_d2, ...
         reset: Whether the registers have a reset.
+        packed: Whether the first register belongs into a DSP block or a block RAM (`PACKED`).
     """
     for k in range(1, cycles + 1):
-        register = Signal(value.shape(), name=f"{name}_d{k}", reset_less=not reset)
+        attrs = PACKED if packed and k == 1 else {}
+        register = Signal(value.shape(), name=f"{name}_d{k}", reset_less=not reset, attrs=attrs)
         m.d.sync += register.eq(value)
         value = register
     return value

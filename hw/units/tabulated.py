@@ -91,7 +91,8 @@ class TabulatedReciprocal(wiring.Component):
             half = Const(1 << (plan.inner_shift - 1), plan.inner_shift)
             m.d.comb += [inner.a.eq(offset), inner.b.eq(curvature[0]), inner.c.eq(Cat(half, slope).as_signed())]
             slope = inner.p >> plan.inner_shift
-            value, offset = delayed(m, value, inner.latency, "value"), delayed(m, offset, inner.latency, "offset_late")
+            value = delayed(m, value, inner.latency, "value", packed=True)
+            offset = delayed(m, offset, inner.latency, "offset_late")
         m.submodules.outer = outer = Multiply(*outer_widths)
         m.d.comb += [
             outer.a.eq(offset),

@@ -49,7 +49,16 @@ def test_build_prints_the_folder(tmp_path: Path) -> None:
     assert status == 0
     assert Path(done.stdout.strip()).is_dir()  # alone, for other programs to read
     folder = Path(text.splitlines()[-1])
-    files = {*read_list(folder), "datasheet.md", "design.json", "files.f", "formats.json", "ooc.tcl", "ooc.xdc"}
+    files = {
+        *read_list(folder),
+        "datasheet.md",
+        "design.json",
+        "files.f",
+        "formats.json",
+        "ooc.tcl",
+        "ooc.xdc",
+        "ooc.sdc",
+    }
     assert {path.name for path in folder.iterdir() if path.is_file()} == files
     assert re.search(r"^  latency +\d+ cycles in the datapath", text, flags=re.M)
     assert re.search(r"^  multipliers +\d+; \d+ DSP48E2 blocks \(counted\)", text, flags=re.M)

@@ -18,7 +18,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 from dynagate import Region, robots
-from dynagate.design.verilog_list import files_of
+from dynagate.design.verilog_list import files_of, read_list
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.designs import Design
@@ -248,3 +248,41 @@ def test_verilator_is_asked_for_its_shifts() -> None:
     """Once the second assertion fails, a newer Verilator is right: remove `SHIFTS_FLAG` and its row of errata.md."""
     assert verilate.nested_shifts_are_right()
     assert not verilate.nested_shifts_are_right(flags=())
+
+
+def attributed(text: str, attribute: str) -> list[str]:
+    """The registers that have an attribute, in the order of the text."""
+    return re.findall(rf"\(\* {attribute} = \S+ \*\)\n *(?:output )?reg (?:\[\d+:0\] )?(\w+)", text)
+
+
+def test_registers_have_attributes_for_synthesis(designs: Path, tmp_path: Path) -> None:
+    """Slot enables, the counters of shared units, and the registers of multipliers and block RAMs, also for Yosys."""
+    built = shell(designs, Axi(64), 4)
+    text = verilog(built.module("datapath"))
+    assert attributed(text, "max_fanout") == ["in_slot"]
+    counters = re.findall(r"^  reg \[\d+:0\] (\w+_slot) = ", text, flags=re.M)
+    units = {name.removesuffix("_slot") for name in counters if name != "in_slot"}
+    assert units
+    assert set(attributed(text, "keep")) == {f"{unit}_slot" for unit in units}
+    assert set(re.findall(r"^  \S+ u_(multiply\w*|sincos\w*|reciprocal\w*) \($", text, flags=re.M)) == units
+    packed = attributed(text, "shreg_extract")
+    assert set(packed) == {"a0_d1", "b0_d1", "product0", "a1_d1", "b1_d1", "product1", "c0_d1"}
+    assert len(packed) == len(re.findall(r"^  reg \[\d+:0\] (?:[ab]\d_d1|product\d|c0_d1) = ", text, flags=re.M))
+    script = (built.folder / "ooc.tcl").read_text()
+    assert not re.search("max_fanout|keep|shreg", script, flags=re.I)
+    files = [str(built.folder / name) for name in read_list(built.folder)]
+    counts = [f"select -assert-count {len(units)} a:keep", "select -assert-count 1 a:max_fanout=400"]
+    run_yosys([f"read_verilog {' '.join(files)}", "hierarchy -top accelerator", "proc", *counts])
+
+
+def test_constraints_are_the_same_in_both_files(designs: Path) -> None:
+    folder = shell(designs, Axi(64), 4).folder
+    constraints = (folder / "ooc.sdc").read_text()
+    assert (folder / "ooc.xdc").read_text() == constraints
+    ports = re.findall(r"^  (input|output) (?:wire|reg) (\[\d+:0\])? ?(\w+)", verilog(folder / "accelerator.v"), re.M)
+    for way, delay in ("input", "set_input_delay"), ("output", "set_output_delay"):
+        (line,) = [line for line in constraints.splitlines() if line.startswith(delay)]
+        names = line.partition("[get_ports {")[2].removesuffix("}]").split()
+        assert {name + "[*]" * bool(span) for own, span, name in ports if own == way} >= set(names)
+        assert len(names) > 10
+        assert "aclk" not in names

@@ -424,6 +424,7 @@ HIDDEN = {
     "an attribute in a line comment": (f"// {BLOCK}\n$system(x);", "$system"),
     "a comment's end in an attribute": (f"/* {BLOCK} */ $system(x);", "$system"),
     "an attribute cut by a comment": ('(* ram_style = /* */ "block" *)', '"'),
+    "a string of another attribute": ('(* keep = "touch CANARY" *)', '"'),
     "another string": ('(* ram_style = "touch CANARY" *)', '"'),
     "a comment's begin in an escaped name": ("\\a/* $system(x); /* */", "\\a/*"),
     "a line comment in an escaped name": ("\\a// $system(x);", "\\a//"),

@@ -168,7 +168,16 @@ end
     assert with_stream_ports(expected) == expected
 
 
-HEADED = ("datapath.v", "accelerator.v", "ooc.tcl", "ooc.xdc", "tests/bench.v", "tests/rules.sv", "tests/verify.sh")
+HEADED = (
+    "datapath.v",
+    "accelerator.v",
+    "ooc.tcl",
+    "ooc.xdc",
+    "ooc.sdc",
+    "tests/bench.v",
+    "tests/rules.sv",
+    "tests/verify.sh",
+)
 OWNED = "SPDX-License-Identifier: 0BSD"
 
 

@@ -162,7 +162,16 @@ def test_the_project_of_a_board_s_cores(tmp_path: Path) -> None:
     own = cores_of(boards.load("pynq-z2"))
     project = write_core_project(replace(own, core=TINY, cores=2), tmp_path)
     names = {path.name for path in project.folder.iterdir()}
-    assert names == {"accelerator.v", "dynagate.v", "build.tcl", "Makefile", "README.md", "ooc.tcl", "ooc.xdc"}
+    assert names == {
+        "accelerator.v",
+        "dynagate.v",
+        "build.tcl",
+        "Makefile",
+        "README.md",
+        "ooc.tcl",
+        "ooc.xdc",
+        "ooc.sdc",
+    }
     text = (project.folder / "README.md").read_text()
     assert "PROGRAM is the folder that `dynagate build ROBOT --board pynq-z2` prints." in text
     assert "| `checksum` | read | CRC-32 of the program" in text

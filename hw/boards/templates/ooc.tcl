@@ -10,14 +10,7 @@ create_project -in_memory -part $part
 read_verilog [list <% for name in sources %>[file join $here << name >>] <% endfor %>]
 read_xdc -mode out_of_context [file join $here ooc.xdc]
 
-# Each unit counts the slots for itself: equal counters stay apart
-synth_design -top << top >> -part $part -mode out_of_context -keep_equivalent_registers
-
-# A slot's enable drives the registers of all its values: the placer copies it where its loads lie
-set slots [get_nets -quiet -hierarchical -filter {NAME =~ *in_slot*}]
-if {[llength $slots] > 0} {
-  set_property MAX_FANOUT << most_loads >> $slots
-}
+synth_design -top << top >> -part $part -mode out_of_context
 opt_design
 place_design
 phys_opt_design

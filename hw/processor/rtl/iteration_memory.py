@@ -62,7 +62,7 @@ class IterationMemory(wiring.Component):
             out.addr.eq(at),
             out.en.eq(1),
             self.valid.eq(delayed(m, self.load, LOADING, "load", reset=True)),
-            self.o.eq(delayed(m, out.data, LOADING - 2, "loaded")),
+            self.o.eq(delayed(m, out.data, LOADING - 2, "loaded", packed=True)),
             self.to.eq(delayed(m, self.place, LOADING, "place")),
         ]
         return m

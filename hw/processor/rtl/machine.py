@@ -66,7 +66,7 @@ class OperandMemories(wiring.Component):
             ]
             if not is_lookup:
                 m.d.comb += out.en.eq(1)
-            banks_out.append(delayed(m, out.data, READ - 2, f"bank{k}"))
+            banks_out.append(delayed(m, out.data, READ - 2, f"bank{k}", packed=not is_lookup))
         bank = delayed(m, self.address[core.place_bits :], READ - 1, "bank")
         o = Signal(self.width, name="operand", reset_less=True)
         m.d.sync += o.eq(Array(banks_out)[bank])

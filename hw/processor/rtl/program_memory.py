@@ -73,7 +73,7 @@ class ProgramMemory(wiring.Component):
             for lanes, at in zip(words, addresses, strict=True):
                 out = memory.read_port()
                 m.d.comb += [out.addr.eq(at), out.en.eq(1)]
-                lanes.append(delayed(m, out.data, FETCH - 2, f"word{k}"))
+                lanes.append(delayed(m, out.data, FETCH - 2, f"word{k}", packed=True))
         m.d.comb += [word.eq(Cat(*lanes)) for word, lanes in zip(self.word, words, strict=True)]
         return m
 
