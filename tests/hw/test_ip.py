@@ -1,4 +1,4 @@
-"""Packages of an accelerator for other tools: IP-XACT equals SystemRDL, C compiles, FuseSoC lints, LiteX simulates."""
+"""Packages of an accelerator: IP-XACT equals SystemRDL, C compiles, FuseSoC lints, LiteX and Amaranth simulate."""
 
 from __future__ import annotations
 
@@ -202,12 +202,45 @@ print(verilog.convert(top, {*top.ports, top.cd_sys.clk, top.cd_sys.rst}, name="t
 """
 """The module with plain ports, as Verilog."""
 
+AMARANTH_TOP = """
+import pathlib, runpy, sys
+from amaranth.back import rtlil
+from amaranth.hdl import ClockDomain, Module, Signal
+from dynagate.hw.export.yosys import run_yosys
+
+(kind,) = [value for name, value in runpy.run_path(sys.argv[1]).items() if name.startswith("TwoJointArm")]
+IN = "sink_data sink_keep sink_valid sink_last source_ready ar_addr ar_valid r_ready aw_valid w_valid b_ready".split()
+OUT = "sink_ready source_data source_valid source_last ar_ready r_data r_valid".split()
+m = Module()
+m.domains.sync = sync = ClockDomain()
+sync.clk, sync.rst = Signal(name="sys_clk"), Signal(name="sys_rst")
+m.submodules.core = core = kind()
+ends = {"sink": core.sink, "source": core.source}
+ends.update((name, getattr(core.registers, name)) for name in ("ar", "r", "aw", "w", "b"))
+ports = [sync.clk, sync.rst]
+for name in (*IN, *OUT):
+    end, field = name.split("_")
+    stream = ends[end]
+    if field in ("valid", "ready"):
+        signal = getattr(stream, field)
+    else:
+        signal = stream.payload if field == "addr" else getattr(stream.payload, field)
+    port = Signal(len(signal), name=name)
+    ports.append(port)
+    m.d.comb += signal.eq(port) if name in IN else port.eq(signal)
+pathlib.Path("top.il").write_text(rtlil.convert(m, name="top", ports=ports, emit_src=False))
+run_yosys(["read_rtlil top.il", "proc", "write_verilog converted.v"])
+print(pathlib.Path("converted.v").read_text())
+"""
+"""The component with plain ports, as Verilog."""
+
 
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
-def test_litex_module_carries_a_sample(built: Design, package: Path, tmp_path: Path) -> None:
-    pytest.importorskip("litex")
-    (tmp_path / "make.py").write_text(TOP)
-    module = package / f"{NAME}_litex.py"
+@pytest.mark.parametrize(("tool", "top"), [("litex", TOP), ("amaranth", AMARANTH_TOP)], ids=["litex", "amaranth"])
+def test_a_module_carries_a_sample(built: Design, package: Path, tmp_path: Path, tool: str, top: str) -> None:
+    pytest.importorskip("pyosys" if tool == "amaranth" else tool)
+    (tmp_path / "make.py").write_text(top)
+    module = package / f"{NAME}_{tool}.py"
     made = subprocess.run(
         [sys.executable, tmp_path / "make.py", module], check=True, capture_output=True, text=True, cwd=tmp_path
     )
@@ -229,6 +262,25 @@ def test_litex_module_carries_a_sample(built: Design, package: Path, tmp_path: P
     with dynagate.open(built, device="fixed") as integers:
         expected = integers(**state).qdd[0].astype(np.float32)
     np.testing.assert_array_equal(words[: len(expected)].view(np.float32), expected)
+
+
+@pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL (ghdl) is not installed")
+def test_vhdl_entity_has_the_ports_of_the_module(package: Path, tmp_path: Path) -> None:
+    """GHDL elaborates the component with an entity that has the ports of the Verilog."""
+    text = (package / "rtl" / "accelerator.v").read_text()
+    ports = [
+        f"{name} : {way.removesuffix('put')} std_logic" + (f"_vector({high} downto 0)" if high else "")
+        for way, high, name in re.findall(r"^  (input|output) (?:wire|reg) (?:\[(\d+):0\] )?(\w+),?$", text, re.M)
+    ]
+    head = "library ieee;\nuse ieee.std_logic_1164.all;\n"
+    entity = f"entity accelerator is port ({'; '.join(ports)}); end;\narchitecture none of accelerator is begin end;\n"
+    (tmp_path / "both.vhd").write_text(head + entity + (package / f"{NAME}.vhd").read_text())
+    for standard, steps in {"93": ["-a"], "08": ["-a", "--elab-run"]}.items():
+        for step in steps:
+            what = "both.vhd" if step == "-a" else f"{NAME}_entity"
+            command = ["ghdl", step, f"--std={standard}", what]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
 
 
 def test_a_name_that_begins_with_a_digit(designs: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Package an accelerator for the tools that integrate it: IP-XACT, SystemRDL, C, FuseSoC and LiteX.
+"""Package an accelerator for the tools that integrate it: IP-XACT, SystemRDL, C, VHDL, FuseSoC, LiteX and Amaranth.
 
 All files follow from the record of a design. The Verilog is copied next to them, so the folder can be moved.
 """
@@ -14,12 +14,14 @@ from dynagate.base.storage import write
 from dynagate.base.untrusted import file_name
 from dynagate.design.files import load
 from dynagate.design.verilog_list import read_list
+from dynagate.hw.targets.ip.amaranth_component import amaranth_component
 from dynagate.hw.targets.ip.c_header import c_header
 from dynagate.hw.targets.ip.core import IpCore
 from dynagate.hw.targets.ip.fusesoc import fusesoc_core
 from dynagate.hw.targets.ip.ipxact import ipxact_component
 from dynagate.hw.targets.ip.litex import litex_module
 from dynagate.hw.targets.ip.systemrdl import systemrdl
+from dynagate.hw.targets.ip.vhdl import vhdl_entity
 from dynagate.hw.targets.project import ProjectError
 
 RTL = "rtl"
@@ -30,7 +32,7 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
     """Write the package of the accelerator in a design's folder, and return the folder of the package.
 
     The package holds component.xml (IP-XACT, IEEE 1685-2014), registers.rdl (SystemRDL 2.0), registers.h (C), a
-    FuseSoC core file, a LiteX module, and the Verilog in `rtl`.
+    FuseSoC core file, a LiteX module, an Amaranth component, a VHDL entity, and the Verilog in `rtl`.
 
     Args:
         folder: Folder of a design with an AXI shell.
@@ -67,6 +69,8 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
         "registers.h": c_header(core),
         f"{file_name(core.name)}.core": fusesoc_core(core),
         f"{core.name}_litex.py": litex_module(core),
+        f"{core.name}_amaranth.py": amaranth_component(core),
+        f"{core.name}.vhd": vhdl_entity(core),
     }
     try:
         (place / RTL).mkdir(parents=True, exist_ok=True)

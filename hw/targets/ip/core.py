@@ -75,6 +75,12 @@ class IpCore:
         """Return the lines at the head of each generated file."""
         return (*head_lines("dynagate package FOLDER"), self.title)
 
+    @property
+    def class_name(self) -> str:
+        """Return the name of a Python class for the accelerator."""
+        name = "".join(part.capitalize() for part in self.name.split("_"))
+        return name if name.isidentifier() else f"Accelerator{name}"  # a robot's name may begin with a digit
+
     def reset_value(self, register: Register) -> int | None:
         """Return the value of a register after reset; None if it depends on the design's parameters or on time."""
         constants = {

@@ -77,13 +77,10 @@ class {class_name}(LiteXModule):
 def litex_module(core: IpCore) -> str:
     """Return the text of the module."""
     listed = "".join(f'    "{name}",\n' for name in core.files)
-    class_name = "".join(part.capitalize() for part in core.name.split("_"))
-    if not class_name.isidentifier():  # a robot's name may begin with a digit
-        class_name = f"Accelerator{class_name}"
     return TEMPLATE.format(
         head="".join(f"# {line}\n" for line in core.notice),
         title=core.title,
-        class_name=class_name,
+        class_name=core.class_name,
         width=core.width,
         files=f"[\n{listed}]",
         size=1 << core.address_bits,

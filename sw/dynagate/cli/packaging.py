@@ -11,7 +11,7 @@ from dynagate.cli.groups import command
 
 
 @command(
-    short_help="Write IP-XACT, SystemRDL, FuseSoC and LiteX files.",
+    short_help="Write IP-XACT, SystemRDL, FuseSoC, LiteX, Amaranth and VHDL files.",
     epilog="""\b
 Examples:
   dynagate package build/designs/iiwa14-forward_dynamics_gradient-ii8-0123456789ab
@@ -29,7 +29,8 @@ def package(folder: Path, output: Path | None) -> None:
     """Write the accelerator in FOLDER as a package for other tools, and print the package's folder.
 
     The package holds the Verilog, an IP-XACT component, the register map as SystemRDL and as a C header, a FuseSoC
-    core file, and a LiteX module. The design needs an AXI shell: build it with --axi."""
+    core file, a LiteX module, an Amaranth component, and a VHDL entity. The design needs an AXI shell: build it with
+    --axi."""
     from dynagate.hw.targets.ip import write_ip
 
     place = write_ip(folder, output)
