@@ -21,6 +21,8 @@ STARTED = time.time()
 
 PLAIN = (bool, int, float, str, type(None))
 """Types of values whose repr is exact."""
+SOURCES = (".py", ".h", ".c", ".cuh")
+"""Suffixes of the files that trace graphs, and of those that generated C includes."""
 
 
 def request_key(*request: object) -> str:
@@ -68,7 +70,7 @@ def _parts(value: Any) -> Iterator[bytes]:
 
 @cache
 def source_key() -> str:
-    """Return a hash of the package's Python files and of the versions of Python and numpy.
+    """Return a hash of the package's Python and C files and of the versions of Python and numpy.
 
     Returns:
         The hash; "" if a file cannot be read, or changed after this process began: the process may run older code.
@@ -76,7 +78,7 @@ def source_key() -> str:
     digest = hashlib.sha256(f"{sys.version} {np.__version__} {platform.machine()}".encode())
     top = Path(dynagate.__path__[0])
     try:
-        for path in sorted(top.rglob("*.py")):
+        for path in sorted(path for path in top.rglob("*.*") if path.suffix in SOURCES):
             if path.stat().st_mtime > STARTED:
                 return ""
             content = path.read_bytes()
