@@ -35,6 +35,7 @@ from dynagate.bench import (
     rollouts,
     sampling,
     solvers,
+    tiers,
 )
 from dynagate.bench.driver import drivers_ns
 from dynagate.bench.options import BenchOptions
@@ -606,3 +607,11 @@ def test_paired_calls_take_turns_and_the_quickest_repeat_counts() -> None:
     taken = measure.paired(calls, 2, repeats=2, clock=lambda: now, count=int)
     assert taken == {"a": [3.0, 4.0], "b": [10.0, 5.0]}
     assert order == ["a", "a", "b", "b"] * 3
+
+
+def test_waits_for_a_first_gradient_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    tiers.main(["two_joint_arm", "--no-pinocchio"])
+    _, _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split(" | ")[1] for row in rows] == ["interpreted", "compiled"]
+    for row in rows:
+        assert all(float(number) > 0.0 for number in row.split(" | ")[2:5])
