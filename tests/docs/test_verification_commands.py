@@ -1,4 +1,4 @@
-"""Commands in the page on verification: their files, targets and options exist."""
+"""Commands in the page of tools and claims: their files, targets and options exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from dynagate.cli import main
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "verification.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\|[^|]+\|[^|]+\| `([^`]+)` \|$", PAGE, flags=re.M)
 
 

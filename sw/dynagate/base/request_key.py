@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import dynagate
+from dynagate.base.errors import ArgumentTypeError
 
 STARTED = time.time()
 """Time at which this process imported this module."""
@@ -41,13 +42,17 @@ def request_key(*request: object) -> str:
     try:
         for part in _parts(request):
             digest.update(f"{len(part)} ".encode() + part)
-    except TypeError:
+    except ArgumentTypeError:
         return ""
     return digest.hexdigest()[:32]
 
 
 def _parts(value: Any) -> Iterator[bytes]:
-    """Yield the parts of a value, each with its type. Raise TypeError if two values could have the same parts."""
+    """Yield the parts of a value, each with its type.
+
+    Raises:
+        ArgumentTypeError: Two such values could have the same parts.
+    """
     kind = type(value)
     yield f"{kind.__module__}.{kind.__qualname__}".encode()
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
@@ -65,7 +70,9 @@ def _parts(value: Any) -> Iterator[bytes]:
             yield each.name.encode()
             yield from _parts(getattr(value, each.name))
     else:
-        raise TypeError(kind)
+        raise ArgumentTypeError(
+            f"{kind.__qualname__} has no key; expected plain values, arrays or classes of dynagate", code="DG-ARG-066"
+        )
 
 
 @cache

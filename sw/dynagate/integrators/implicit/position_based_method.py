@@ -108,6 +108,11 @@ class PositionBasedIntegrator(Integrator):
 
         An acceleration is a weighted sum of positions divided by dt², and a position is rounded to 2^(1 - word) or more
         of the robot's reach.
+
+        Args:
+            robot: The robot.
+            dt: Time step, s.
+            word: Bits of a word.
         """
         nodes = collocation(self.order)
         weights = float(np.abs(nodes.combined @ nodes.second).sum(axis=1).max())
