@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -58,22 +59,16 @@ class RolloutInC:
         """Return the name of the function."""
         return f"{self.file.name}_run"
 
-    @property
+    @cached_property
     def states(self) -> list[int]:
         """Return the places of the state among the inputs of a step."""
-        return [k for k, _, is_state in self._places() if is_state]
+        return [k for k in range(len(self.file.inputs)) if k not in self.controls]
 
-    @property
+    @cached_property
     def controls(self) -> list[int]:
         """Return the places of the other inputs of a step."""
-        return [k for k, _, is_state in self._places() if not is_state]
-
-    def _places(self) -> Iterator[tuple[int, int, bool]]:
-        """Yield place, node and whether it is of the state, for each input of a step."""
-        carried = set(self.carry.values())
-        state = {i for port in self.formatted.graph.inputs if port.name in carried for i in port.nodes}
-        for k, i in enumerate(self.file.inputs):
-            yield k, i, i in state
+        state = {target for _, target in self.formatted.graph.carried(self.carry)}
+        return [k for k, i in enumerate(self.file.inputs) if i not in state]
 
     def described(self) -> Iterator[str]:
         """Yield lines of a comment for callers."""
@@ -102,19 +97,12 @@ class RolloutInC:
         yield f"        for (int k = 0; k < {len(self.controls)}; k++) input[control_at[k]] = *control++;"
         yield f"        if ({self.file.name}(input, output)) return step;"
         yield f"        for (int k = 0; results && k < {count}; k++) *results++ = output[k];"
-        for source, target in self._pairs():
+        for source, target in self.formatted.graph.carried(self.carry):
             yield self._rounded(source, target)
         yield "        if (bad) return step + 1;"
         yield "    }"
         yield "    return steps;"
         yield "}\n"
-
-    def _pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield the node of an output and of the input that it becomes."""
-        outputs = {port.name: port.nodes for port in self.formatted.graph.outputs}
-        inputs = {port.name: port.nodes for port in self.formatted.graph.inputs}
-        for source, target in self.carry.items():
-            yield from zip(outputs[source], inputs[target], strict=True)
 
     def _rounded(self, source: int, target: int) -> str:
         """Return the statement that rounds an output into the format of the state."""

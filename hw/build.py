@@ -58,7 +58,7 @@ from dynagate.hw.vectors import bench_files
 from dynagate.hw.vectors.subject import DATAPATH
 from dynagate.hw.vectors.unreached import unreached
 from dynagate.hw.vectors.vectors import vectors
-from dynagate.integrators.design_graph import graph_of
+from dynagate.integrators.design_graph import graph_of, region_of_steps
 from dynagate.integrators.implicit.contact_method import ContactIntegrator
 from dynagate.integrators.implicit.rigid_contact import RigidContact
 from dynagate.integrators.methods import method_text
@@ -272,8 +272,7 @@ def build_request(
     region = (request.region or Region.of(robot)).of_robot(robot)
     progress(f"tracing {robot.name} {request.function}")
     graph = graph_of(robot, request.function, request.algorithm)
-    if request.algorithm.variable_dt:
-        region = replace(region, dt=request.algorithm.dt)
+    region = region_of_steps(region, request.algorithm)
     warn_of_placeholders(region)
     formatted, chosen = _formatted(request, graph, region, progress)
     errors = None

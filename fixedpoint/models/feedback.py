@@ -88,11 +88,8 @@ class FeedbackModel:
     """
 
     def __init__(self, formatted: FormattedGraph, carry: Mapping[str, str], states: Mapping[int, Integers]) -> None:
-        graph = formatted.graph
-        sources = {port.name: port.nodes for port in graph.outputs}
-        targets = {port.name: port.nodes for port in graph.inputs}
         self.formatted = formatted
-        self._pairs = [p for a, b in carry.items() for p in zip(sources[a], targets[b], strict=True)]
+        self._pairs = formatted.graph.carried(carry)
         self.states = dict(states)
         """Integers of the carried inputs of the next step (batch,), by node."""
         self._flagged: npt.NDArray[np.bool_] | None = None

@@ -77,16 +77,13 @@ class StateFeedback(wiring.Component):
         self.plan = plan
         graph, formats = plan.formatted.graph, plan.formatted.formats
         self.capacity = capacity(plan.latency, plan.ii)
-        sources = {port.name: port.nodes for port in graph.outputs}
-        targets = {port.name: port.nodes for port in graph.inputs}
-        self.pairs: list[tuple[int, int]] = []
+        sizes = {port.name: len(port.nodes) for port in (*graph.inputs, *graph.outputs)}
         for source, target in carry.items():
-            if len(sources[source]) != len(targets[target]):
+            if sizes[source] != sizes[target]:
                 raise ArgumentError(
-                    f"'{source}' has {len(sources[source])} numbers, '{target}' {len(targets[target])}",
-                    code="DG-HW-029",
+                    f"'{source}' has {sizes[source]} numbers, '{target}' {sizes[target]}", code="DG-HW-029"
                 )
-            self.pairs += zip(sources[source], targets[target], strict=True)
+        self.pairs = graph.carried(carry)
         self.in_bits = sum(formats[i].width for i in graph.input_nodes)
         self.out_bits = sum(formats[i].width for i in graph.result_nodes) + len(graph.scopes)
         beside = {"flagged": 1, "shows": 1, "ends": 1, "since": COUNT, "step": COUNT}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynagate.hw.targets.ip.core import TOP, IpCore
+from dynagate.hw.targets.ip.core import IpCore
 
 TEMPLATE = '''{head}"""{title}: an Amaranth component.
 
@@ -97,13 +97,4 @@ class {class_name}(wiring.Component):
 
 def amaranth_component(core: IpCore) -> str:
     """Return the text of the module."""
-    listed = "".join(f'    "{name}",\n' for name in core.files)
-    return TEMPLATE.format(
-        head="".join(f"# {line}\n" for line in core.notice),
-        title=core.title,
-        class_name=core.class_name,
-        width=core.width,
-        files=f"[\n{listed}]",
-        address_bits=core.address_bits,
-        top=TOP,
-    )
+    return core.filled(TEMPLATE)

@@ -81,6 +81,24 @@ class IpCore:
         name = "".join(part.capitalize() for part in self.name.split("_"))
         return name if name.isidentifier() else f"Accelerator{name}"  # a robot's name may begin with a digit
 
+    def filled(self, template: str) -> str:
+        """Return the text of a Python module for the accelerator.
+
+        Args:
+            template: Text with the fields head, title, class_name, width, files, size, address_bits and top.
+        """
+        listed = "".join(f'    "{name}",\n' for name in self.files)
+        return template.format(
+            head="".join(f"# {line}\n" for line in self.notice),
+            title=self.title,
+            class_name=self.class_name,
+            width=self.width,
+            files=f"[\n{listed}]",
+            size=1 << self.address_bits,
+            address_bits=self.address_bits,
+            top=TOP,
+        )
+
     def reset_value(self, register: Register) -> int | None:
         """Return the value of a register after reset; None if it depends on the design's parameters or on time."""
         constants = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynagate.hw.targets.ip.core import TOP, IpCore
+from dynagate.hw.targets.ip.core import IpCore
 
 TEMPLATE = '''{head}"""{title}: a LiteX module.
 
@@ -76,14 +76,4 @@ class {class_name}(LiteXModule):
 
 def litex_module(core: IpCore) -> str:
     """Return the text of the module."""
-    listed = "".join(f'    "{name}",\n' for name in core.files)
-    return TEMPLATE.format(
-        head="".join(f"# {line}\n" for line in core.notice),
-        title=core.title,
-        class_name=core.class_name,
-        width=core.width,
-        files=f"[\n{listed}]",
-        size=1 << core.address_bits,
-        address_bits=core.address_bits,
-        top=TOP,
-    )
+    return core.filled(TEMPLATE)

@@ -18,74 +18,54 @@ from typing import Any, Literal
 import numpy as np
 
 import dynagate
-from dynagate import Robot, robots
+from dynagate import Region, Robot, robots
 from dynagate.bench import peers
 from dynagate.bench.measure import paired
 
 FUNCTION, BATCH, ROUNDS = "forward_dynamics_gradient", 1024, 7
 TIERS: tuple[Literal["interpreted"], Literal["compiled"]] = ("interpreted", "compiled")
-PEER_GRADIENT = "forward_dynamics_gradient"
-"""Row of the Pinocchio program with the time of the gradient."""
+SPEED = 1.0
+"""Largest speed of the states, rad/s or m/s."""
 
 START = """
-import json, resource, sys, time
+import json, resource, sys
 import numpy as np
-began = time.perf_counter()
 import dynagate
-from dynagate.bench.tiers import near_neutral, read
-robot = read(sys.argv[1], json.loads(sys.argv[2]))
+robot = dynagate.robots.load(sys.argv[1], **json.loads(sys.argv[2]))
 function = dynagate.compile(robot, "forward_dynamics_gradient", tier=sys.argv[3])
-function(**near_neutral(robot, 1))
+function(dynagate.neutral(robot), np.zeros(robot.nv), np.ones(robot.nv))
 used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-print(sum(each.ru_utime + each.ru_stime for each in used), time.perf_counter() - began)
+print(sum(each.ru_utime + each.ru_stime for each in used))
 """
-"""A program that reads a robot and computes a gradient. It prints its CPU seconds and its duration."""
+"""A program that reads a robot and computes a gradient. It prints its CPU seconds."""
 
 
-def read(name: str, options: Mapping[str, Any]) -> Robot:
-    """Return a robot of the package, or that of a file.
-
-    Args:
-        name: Name of the robot, or path of its file.
-        options: Options of `robots.load` or `Robot.from_file`.
-    """
-    return robots.load(name, **options) if name in robots.names() else Robot.from_file(name, **options)
-
-
-def near_neutral(robot: Robot, batch: int) -> dict[str, np.ndarray]:
-    """Return states (batch, ·) near the neutral configuration, and torques."""
-    random = np.random.default_rng(1)
-    velocity = random.normal(size=(batch, robot.nv))
-    q = dynagate.integrate(robot, dynagate.neutral(robot)[None].repeat(batch, 0), 0.1 * velocity)
-    return {"q": q, "qd": velocity, "tau": random.normal(size=(batch, robot.nv))}
-
-
-def first_gradients(name: str, options: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
-    """Return by tier the CPU seconds and durations of a process that starts without a cache, and of a second one.
+def first_gradients(name: str, options: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Return by tier the CPU seconds of a process that starts without a cache, and of a second one.
 
     Imports and compilers are included.
     """
-    result: dict[str, list[tuple[float, float]]] = {}
+    result: dict[str, list[float]] = {}
     for tier in TIERS:
         with TemporaryDirectory() as folder:
             command = [sys.executable, "-W", "ignore", "-c", START, name, json.dumps(options), tier]
             environment = {**os.environ, "DYNAGATE_CACHE": folder}
-            runs = [
-                subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+            result[tier] = [
+                float(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
                 for _ in range(2)
             ]
-            result[tier] = [(float(cpu), float(wall)) for cpu, wall in runs]
     return result
 
 
 def samples(robot: Robot) -> dict[str, float]:
     """Return the ns of a sample in a batch, in float64 on one core, by tier."""
-    inputs, calls = near_neutral(robot, BATCH), dict[str, Callable[[], Any]]()
+    inputs = Region.of(robot, velocity=SPEED).sample("forward_dynamics", BATCH, seed=1)
+    calls: dict[str, Callable[[], Any]] = {}
     for tier in TIERS:
         function = dynagate.compile(robot, FUNCTION, tier=tier, layout="planes")
         own: dict[str, Any] = {**function.new_inputs(BATCH)}
-        for port, values in inputs.items():
-            own[port][...] = values
+        for port, values in own.items():
+            values[...] = inputs[port]
         calls[tier] = function.bind(**own)
     return {tier: float(np.median(ns)) / BATCH for tier, ns in paired(calls, ROUNDS, seconds=0.2).items()}
 
@@ -98,16 +78,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--allow-unphysical", action="store_true", help="accept inertias that no body has")
     parser.add_argument("--no-pinocchio", action="store_true", help="do not measure Pinocchio")
     chosen = parser.parse_args(arguments)
-    options = {name: True for name in ("floating_base", "allow_unphysical") if getattr(chosen, name)}
+    options: dict[str, Any] = {name: True for name in ("floating_base", "allow_unphysical") if getattr(chosen, name)}
     print("| robot | tier | first gradient, CPU s | second start, CPU s | ns a sample | Pinocchio's time / ours |")
     print("|---|---|---|---|---|---|")
     for name in chosen.robots:
-        robot = read(name, options)
+        robot = robots.load(name, **options)
         starts, ns = first_gradients(name, options), samples(robot)
         peer = "not requested" if chosen.no_pinocchio else peers.pinocchio(robot)
         for tier in TIERS:
-            (first, _), (second, _) = starts[tier]
-            ratio = peer if isinstance(peer, str) else f"{peer.times[PEER_GRADIENT][0] / ns[tier]:.1f}"
+            first, second = starts[tier]
+            ratio = peer if isinstance(peer, str) else f"{peer.times[FUNCTION][0] / ns[tier]:.1f}"
             print(f"| {robot.name} | {tier} | {first:.1f} | {second:.1f} | {ns[tier]:,.0f} | {ratio} |", flush=True)
 
 

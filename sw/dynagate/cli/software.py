@@ -6,7 +6,7 @@ import functools
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,7 +163,7 @@ def emit(
     from dynagate.dynamics.functions.record import SCAN
     from dynagate.graph import trace
     from dynagate.graph.certificate import check_certificate
-    from dynagate.integrators.design_graph import graph_of
+    from dynagate.integrators.design_graph import graph_of, region_of_steps
 
     target = _target(folder, options)
     if name == ROLLOUT and region is None:
@@ -188,9 +188,8 @@ def emit(
             _write(target, _scan(robot, name, options.cuda, algorithm))
             return
         if region is not None:
-            if algorithm.variable_dt:
-                region = replace(region, dt=algorithm.dt)
-            _write(target, _integers(graph_of(robot, name, algorithm), region, progress, **formats))
+            graph = graph_of(robot, name, algorithm)
+            _write(target, _integers(graph, region_of_steps(region, algorithm), progress, **formats))
         else:
             _write(target, _floats(trace(robot, name, algorithm), robot, options, algorithm, progress))
 

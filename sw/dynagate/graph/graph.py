@@ -212,6 +212,16 @@ class Graph(Step):
         renumbered = tuple(new_node(n.op, tuple([place[a] for a in n.args]), n.constant, n.name) for n in nodes)
         return replace(self, nodes=renumbered, inputs=inputs, outputs=outputs)
 
+    def carried(self, carry: Mapping[str, str]) -> list[tuple[int, int]]:
+        """Return the nodes of outputs that become inputs of the next step, each with the input's node.
+
+        Args:
+            carry: Name of the input that each output becomes, by the output's name.
+        """
+        sources = {port.name: port.nodes for port in self.outputs}
+        targets = {port.name: port.nodes for port in self.inputs}
+        return [pair for a, b in carry.items() for pair in zip(sources[a], targets[b], strict=True)]
+
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:
         """For each node, the nodes that read it, once per operand."""

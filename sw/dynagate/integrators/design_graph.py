@@ -11,6 +11,7 @@ from dynagate.dynamics.steps.step import ROLLOUT_OPTIONS
 from dynagate.forces.listed import warn_of_forces
 from dynagate.forces.options import DEFAULTS, AlgorithmOptions
 from dynagate.graph import Graph, trace
+from dynagate.graph.region import Region
 from dynagate.integrators.chip_motion import check_on_chip, solves
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import step_graph
@@ -67,3 +68,13 @@ def chip_step_graph(robot: Robot, options: AlgorithmOptions) -> Graph:
     step = options.step()
     graph = linearized_step_graph(robot, step, wrap=True) if options.linearize else step_graph(robot, step, wrap=True)
     return replace(graph, name=ROLLOUT)
+
+
+def region_of_steps(region: Region, options: AlgorithmOptions) -> Region:
+    """Return the region of a graph: with the largest time step of a rollout whose time step is an input.
+
+    Args:
+        region: The region without a time step.
+        options: Options of the algorithm.
+    """
+    return replace(region, dt=options.dt) if options.variable_dt else region

@@ -11,9 +11,12 @@ import os
 import shutil
 import stat
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
+from zipfile import BadZipFile
 
 try:
     import fcntl
@@ -23,7 +26,12 @@ except ImportError:  # where the system has no such locks
 from dynagate.base.errors import Error
 from dynagate.base.storage import DAY, SCRATCH, is_left, is_marked, mark, read_file, scratch
 
+Value = TypeVar("Value")
+
 CACHE_VARIABLE = "DYNAGATE_CACHE"
+UNREADABLE = (ValueError, KeyError, TypeError, EOFError, zlib.error, BadZipFile)
+"""Errors of readers whose content has another format."""
+
 CHECKSUM = "sha256"
 """Name of the file in a cached folder with the checksum of all other files."""
 
@@ -127,6 +135,30 @@ def keep(name: str, content: bytes, folder: Path | None = None) -> None:
 
     with suppress(Error, OSError):
         kept((folder or cache_folder()) / name, make, Error)
+
+
+def remembered(
+    name: str,
+    make: Callable[[], Value],
+    write: Callable[[Value], bytes],
+    read: Callable[[bytes], Value],
+    folder: Path | None = None,
+) -> Value:
+    """Return a value from the cache, or make it and keep it there.
+
+    Args:
+        name: Name of the entry, which no other value has.
+        make: Computes the value.
+        write: Returns the content that stands for a value.
+        read: Returns the value of a content, or raises an error of `UNREADABLE` for a content of another format.
+        folder: Folder of the cache; None for the user's.
+    """
+    if content := read_kept(name, folder):
+        with suppress(*UNREADABLE):
+            return read(content)
+    value = make()
+    keep(name, write(value), folder)
+    return value
 
 
 @contextmanager

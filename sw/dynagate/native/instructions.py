@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from heapq import heappop, heappush
-from typing import BinaryIO
+from io import BytesIO
 
 import numpy as np
 import numpy.typing as npt
@@ -53,25 +53,20 @@ class InstructionList:
     slots: int
     """Number of slots, including slot 0, which holds zero."""
 
-    def write(self, file: BinaryIO) -> None:
-        """Write the list as numpy's compressed arrays.
-
-        Args:
-            file: The file.
-        """
+    def content(self) -> bytes:
+        """Return the list as numpy's compressed arrays."""
+        file = BytesIO()
         np.savez_compressed(file, **{each.name: getattr(self, each.name) for each in fields(self)})
+        return file.getvalue()
 
     @classmethod
-    def read(cls, file: BinaryIO) -> InstructionList:
-        """Return a list that `write` wrote.
-
-        Args:
-            file: The file.
+    def of_content(cls, content: bytes) -> InstructionList:
+        """Return the list that `content` stands for.
 
         Raises:
-            ValueError, KeyError, BadZipFile: The file has other content.
+            ValueError, KeyError, BadZipFile: It has another format.
         """
-        with np.load(file, allow_pickle=False) as arrays:
+        with np.load(BytesIO(content), allow_pickle=False) as arrays:
             named = {each.name: arrays[each.name] for each in fields(cls)}
         return cls(**{**named, "slots": int(named["slots"])})
 

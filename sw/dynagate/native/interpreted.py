@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from contextlib import suppress
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from dynagate.graph import Graph
 from dynagate.graph.kept_graph import KeptGraph
 from dynagate.native.arrays import TYPES
-from dynagate.native.cache import keep, read_kept
+from dynagate.native.cache import remembered
 from dynagate.native.compile import BLOCKS, CompileError, library
 from dynagate.native.instructions import InstructionList, instructions
 from dynagate.native.kernel_code import KernelCode
@@ -57,14 +54,9 @@ def _kept_instructions(graph: Graph, folder: Path | None) -> InstructionList:
     key = graph.key if isinstance(graph, KeptGraph) else ""
     if not key:
         return instructions(graph)
-    if content := read_kept(f"instructions-{key}", folder):
-        with suppress(ValueError, KeyError, TypeError, EOFError, BadZipFile), BytesIO(content) as file:
-            return InstructionList.read(file)
-    listed = instructions(graph)
-    with BytesIO() as file:
-        listed.write(file)
-        keep(f"instructions-{key}", file.getvalue(), folder)
-    return listed
+    return remembered(
+        f"instructions-{key}", lambda: instructions(graph), InstructionList.content, InstructionList.of_content, folder
+    )
 
 
 def _program(listed: InstructionList) -> _Program:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import zlib
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -15,7 +14,7 @@ import numpy as np
 from dynagate.graph import Graph
 from dynagate.graph.kept_graph import KeptGraph
 from dynagate.native.arrays import TYPES
-from dynagate.native.cache import keep, read_kept
+from dynagate.native.cache import remembered
 from dynagate.native.compile import STRAIGHT, CompileError, library
 from dynagate.native.emit import emit
 from dynagate.native.source import CSource
@@ -71,12 +70,17 @@ def _kept_source(graph: Graph, folder: Path | None) -> CSource:
     key = graph.key if isinstance(graph, KeptGraph) else ""
     if not key:
         return emit(graph)
-    if content := read_kept(f"source-{key}", folder):
-        with suppress(ValueError, TypeError, zlib.error):
-            return CSource(**json.loads(zlib.decompress(content)))
-    source = emit(graph)
-    keep(f"source-{key}", zlib.compress(json.dumps(asdict(source)).encode(), FASTEST), folder)
-    return source
+    return remembered(f"source-{key}", lambda: emit(graph), _as_content, _of_content, folder)
+
+
+def _as_content(source: CSource) -> bytes:
+    """Return a source as compressed JSON."""
+    return zlib.compress(json.dumps(asdict(source)).encode(), FASTEST)
+
+
+def _of_content(content: bytes) -> CSource:
+    """Return the source that `_as_content` wrote."""
+    return CSource(**json.loads(zlib.decompress(content)))
 
 
 FASTEST = 1
