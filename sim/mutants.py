@@ -1,7 +1,8 @@
 """Change the Verilog of a design in one place, to measure whether its benches notice.
 
 The texts are those that dynagate writes, one statement per line. Initial values are not changed: every bench begins
-with a reset, and a register without a reset is read only after a write. Ports, comments and clocks are not changed.
+with a reset, and a register without a reset is read only after a write. Ports, comments and clocks are not changed, and
+neither are the nets at outputs of an instance, which would have two drivers.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from dataclasses import dataclass
 
 KINDS = ("operator", "constant", "table", "enable", "width", "wire")
 """Kinds of mutants. Each kind is drawn equally often while a design has places for it."""
+ENTRY = re.compile(r"^\s*(\w+)\[\d+\] = (\d+'h[0-9a-f]+);")
+"""An entry of a table: its name, and its value."""
+REGISTER = re.compile(r"^\s*(?:output )?reg (?:signed )?\[(\d+):0\] ")
+"""The declaration of a register or a memory: its highest bit."""
+MEMORY = re.compile(r"^\s*(?:\(\*.*?\*\) )?reg \[\d+:0\] (\w+) +\[0:(\d+)\];")
+"""The declaration of a memory: its name, and its last entry."""
 _MODULE = re.compile(r"^module (\S+)")
+_INSTANCE = re.compile(r"^\s*(\w+) (?:#\(.*\) )?\w+ \($")
+_OUTPUT = re.compile(r"^\s*output (?:wire|reg) (?:signed )?(?:\[\d+:0\] )?(\w+)")
 _DECLARED = re.compile(r"^\s*(?:(input|output) )?(?:wire|reg) (?:signed )?(?:\[(\d+):0\] )?(\w+)(?= |,|;|$)(?! \[)")
-_ENTRY = re.compile(r"^\s*(\w+)\[\d+\] = (\d+'h[0-9a-f]+);")
 _ASSIGNED = re.compile(r"^\s*(?:assign )?(?:if \(.*?\) )?(\w+)(?:\[[^]]*\])* (?:<=|=) (.*);$")
 _CONDITION = re.compile(r"\b(?:if|case) \((.*?)\)(?: begin|$| \w+(?:\[[^]]*\])* <= .*)")
-_PORT = re.compile(r"^\s*\.\w+\((.+)\),?$")
+_PORT = re.compile(r"^\s*\.(\w+)\((.+)\),?$")
 _LITERAL = re.compile(r"(\d+)'(s?)([hb])([0-9a-f]+)")
 _INDEX = re.compile(r"\[(\d+)(?::(\d+))?\]")
 _NAME = re.compile(r"(?<![\w'$.])[A-Za-z_]\w*(?![\w(.])")
-_REGISTER = re.compile(r"^\s*(?:output )?reg (?:signed )?\[(\d+):0\] ")
-_MEMORY = re.compile(r"^\s*(?:\(\*.*?\*\) )?reg \[\d+:0\] (\w+) +\[0:(\d+)\];")
 _WORDS = {"begin", "end", "if", "else", "case", "endcase", "assign", "posedge", "always"}
 
 OPERATORS: tuple[tuple[str, str], ...] = (
@@ -145,23 +151,41 @@ def _drawn(kind: str, places: list[_Place], source: random.Random) -> Mutant | N
 def _places(texts: Mapping[str, str]) -> dict[str, list[_Place]]:
     """Return the lines that mutants of each kind may change."""
     places: dict[str, list[_Place]] = {kind: [] for kind in KINDS}
+    outputs = {name: ports for text in texts.values() for name, ports in _outputs_of(text).items()}
     for file, text in texts.items():
         lines = text.split("\n")
-        names = _names(lines)
-        module, is_initial = "", False
+        names = names_of(lines)
+        module, inner, is_initial = "", "", False
         for number, line in enumerate(lines, 1):
             if match := _MODULE.match(line):
                 module = match[1]
+            elif match := _INSTANCE.match(line):
+                inner = match[1]
             if line == "  initial begin":
                 is_initial = True
             elif line == "  end":
                 is_initial = False
+            if (port := _PORT.match(line)) and port[1] in outputs.get(inner, ()):
+                continue
             for kind, place in _of_line(file, number, line, names.get(module, {}), is_initial):
                 places[kind].append(place)
     return places
 
 
-def _names(lines: list[str]) -> dict[str, dict[str, int]]:
+def _outputs_of(text: str) -> dict[str, set[str]]:
+    """Return the output ports of modules, by module."""
+    outputs: dict[str, set[str]] = {}
+    module = ""
+    for line in text.split("\n"):
+        if match := _MODULE.match(line):
+            module = match[1]
+            outputs[module] = set()
+        elif match := _OUTPUT.match(line):
+            outputs[module].add(match[1])
+    return outputs
+
+
+def names_of(lines: list[str]) -> dict[str, dict[str, int]]:
     """Return the widths of signals, by module and name."""
     names: dict[str, dict[str, int]] = {}
     module = ""
@@ -182,7 +206,7 @@ def _of_line(
     def place(start: int, stop: int, target: str = "") -> _Place:
         return _Place(file, number, line, start, stop, names, target)
 
-    if match := _ENTRY.match(line):
+    if match := ENTRY.match(line):
         if int(match[2].partition("h")[2], 16) or "storage" not in match[1]:
             yield "table", place(*match.span(2))
         return
@@ -192,7 +216,7 @@ def _of_line(
         or "dynagate_start" in line
     ):
         return
-    if _REGISTER.match(line):
+    if REGISTER.match(line):
         yield "width", place(0, len(line))
         return
     if match := _CONDITION.search(line):
@@ -206,7 +230,7 @@ def _of_line(
         if " <= " in line:
             yield "enable", whole
     elif match := _PORT.match(line):
-        yield from ((kind, place(*match.span(1))) for kind in ("operator", "constant", "wire"))
+        yield from ((kind, place(*match.span(2))) for kind in ("operator", "constant", "wire"))
 
 
 # changes of a line, by kind
@@ -264,9 +288,9 @@ def _kept(place: _Place) -> str:
 
 def _widths(place: _Place, source: random.Random) -> Iterator[str]:
     """Yield the line with a register of one bit less, or with a memory of one entry less."""
-    match = _REGISTER.match(place.text)
+    match = REGISTER.match(place.text)
     assert match is not None
-    if memory := _MEMORY.match(place.text):
+    if memory := MEMORY.match(place.text):
         if int(memory[2]) > 0:
             yield place.with_part(*memory.span(2), str(int(memory[2]) - 1))
         return

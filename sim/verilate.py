@@ -244,6 +244,26 @@ def bench_program(files: Sequence[Path], texts: Mapping[str, str], main: str, pr
     return kept(target, make, SimulationError) / "bench"
 
 
+def uncached_bench_program(texts: Mapping[str, str], main: str, folder: Path, progress: Progress = quiet) -> Path:
+    """Return the program of the module `bench`, compiled to a new folder without the cache.
+
+    Args:
+        texts: Verilog by file name, written by this process.
+        main: C++ that drives the clock.
+        folder: New folder, which receives the program.
+        progress: Function that receives a line of text before each slow stage.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed.
+    """
+    folder.mkdir()
+    VerilatorModel.of("bench", [], [], texts).compile(folder, progress)
+    source = folder / "main.cpp"
+    source.write_text(main, encoding="utf-8")
+    _link(folder, folder / "bench", [source], [])
+    return folder / "bench"
+
+
 def _key(*parts: str) -> str:
     """Return the cache key for sources, flags and tools."""
     tools = (version("verilator"), sys.version, platform.machine(), *platform.libc_ver(), _identity())
@@ -282,19 +302,23 @@ class VerilatorModel:
         """Return the folder with the model's archive and header."""
 
         def make(work: Path, result: Path) -> None:
-            with _place() as place:
-                lines = [f'public_flat_rw -module "{module}" -var "{name}"' for module, name in self.public]
-                texts = {"public.vlt": "`verilator_config\n" + "\n".join(lines) + "\n", **self.sources}
-                for name, text in texts.items():
-                    (place / name).write_text(text, encoding="utf-8")
-                progress("Verilator: Verilog to C++")
-                _verilate(place, self.top, list(texts))
-                progress("C++ compiler: model")
-                _make(place, "Vtop__ALL.a", *_units(place), common=headers())
-                for product in (place / "Vtop__ALL.a", *place.glob("Vtop*.h")):
-                    shutil.copy(product, result)
+            self.compile(result, progress)
 
         return kept(cache_folder() / f"model-{self.key}", make, SimulationError)
+
+    def compile(self, result: Path, progress: Progress) -> None:
+        """Write the model's archive and header to a folder."""
+        with _place() as place:
+            lines = [f'public_flat_rw -module "{module}" -var "{name}"' for module, name in self.public]
+            texts = {"public.vlt": "`verilator_config\n" + "\n".join(lines) + "\n", **self.sources}
+            for name, text in texts.items():
+                (place / name).write_text(text, encoding="utf-8")
+            progress("Verilator: Verilog to C++")
+            _verilate(place, self.top, list(texts))
+            progress("C++ compiler: model")
+            _make(place, "Vtop__ALL.a", *_units(place), common=headers())
+            for product in (place / "Vtop__ALL.a", *place.glob("Vtop*.h")):
+                shutil.copy(product, result)
 
 
 @contextmanager
@@ -313,6 +337,16 @@ def _place() -> Iterator[Path]:
 def _verilate(place: Path, top: str, sources: Sequence[str]) -> None:
     flags = [*VERILATOR_FLAGS, *_shift_flags(), "--top-module", top, "--prefix", "Vtop", "-Mdir", str(place)]
     _run([tool("verilator"), *flags, *(str(place / source) for source in sources)], place)
+
+
+def lint_messages(texts: Mapping[str, str], top: str) -> str:
+    """Return Verilator's messages on Verilog that it refuses; empty if it accepts the Verilog."""
+    with _place() as place:
+        for name, text in texts.items():
+            (place / name).write_text(text, encoding="utf-8")
+        command = [tool("verilator"), "--lint-only", *VERILATOR_FLAGS[1:5], "--top-module", top, *texts]
+        done = completed(command, cwd=place, env=environment())
+    return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
 def _shift_flags() -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import dynagate
@@ -14,8 +16,11 @@ from dynagate import robots
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.designs import Design
+from dynagate.sim.equivalence import proved_equal
+from dynagate.sim.mutant_bench import DIED, EQUIVALENT, SURVIVED, Judged
+from dynagate.sim.mutant_selection import selected
 from dynagate.sim.mutants import KINDS, Mutant, mutants_of
-from dynagate.sim.mutation import DIED, EQUIVALENT, SURVIVED, Judged, MutationRun, proved_equal
+from dynagate.sim.mutation import MutationRun
 
 from tests.benches import icarus
 
@@ -71,6 +76,129 @@ def test_yosys_proves_equivalence(line: int, new: str, equal: bool) -> None:
     pytest.importorskip("pyosys")
     mutant = Mutant("width", "one.v", line, MODULE.split("\n")[line - 1], new)
     assert proved_equal({"one.v": MODULE}, mutant, "one") == equal
+
+
+INNER = """module inner (
+  input wire clk,
+  input wire [3:0] x,
+  output reg [3:0] y
+);
+  always @(posedge clk) y <= x ^ 4'h5;
+endmodule
+"""
+OUTER = """module outer (
+  input wire clk,
+  input wire [3:0] a,
+  input wire [3:0] b,
+  output wire [7:0] c,
+  output reg [5:0] d
+);
+  wire [3:0] y;
+  wire [7:0] parts;
+  reg [4:0] sum_1;
+  reg signed [4:0] difference_1 = 5'h00;
+  reg [3:0] counts = 4'b0000;
+  reg [3:0] storage [0:4];
+  reg [7:0] table_value [0:3];
+  reg [7:0] entry;
+  initial begin
+    storage[0] = 4'h0;
+    storage[1] = 4'h0;
+    storage[2] = 4'h0;
+    storage[3] = 4'h0;
+    storage[4] = 4'h0;
+    table_value[0] = 8'h12;
+    table_value[1] = 8'h34;
+    table_value[2] = 8'h56;
+    table_value[3] = 8'h78;
+  end
+  assign parts[3:0] = a - b;
+  assign parts[7:4] = $signed(a) >>> 1'b1;
+  assign c = parts ^ entry;
+  inner u_inner (
+    .clk(clk),
+    .x({a[1:0], b[1:0]}),
+    .y(y)
+  );
+  always @(posedge clk) if (a[0]) storage[b] <= a;
+  always @(posedge clk) entry <= table_value[a[1:0]];
+  always @(posedge clk) begin
+    sum_1 = a + b;
+    difference_1 = $signed(a) - $signed(b);
+    counts[0] <= a[0] & b[0];
+    counts[3:1] <= sum_1[4:2];
+    if (a > 4'h3) begin
+      d <= sum_1 + storage[b[1:0]] + counts;
+    end else begin
+      d <= $signed(difference_1) + y;
+    end
+    case (a[1:0])
+      2'b01: begin
+        d <= difference_1;
+      end
+    endcase
+  end
+endmodule
+"""
+STIMULUS = """module bench;
+  reg clk = 1'b0;
+  reg [3:0] a = 4'h0, b = 4'h0;
+  wire [7:0] c;
+  wire [5:0] d;
+  integer k;
+  outer u_outer (.clk(clk), .a(a), .b(b), .c(c), .d(d));
+  initial begin
+    for (k = 0; k < 300; k = k + 1) begin
+      {a, b} = k * 37 + (k >> 2);
+      #1 clk = 1'b1;
+      #1 clk = 1'b0;
+      #1 $write("%h%h ", c, d);
+    end
+    $finish;
+  end
+endmodule
+"""
+
+
+@icarus
+def test_a_selected_mutant_computes_what_its_own_text_computes(tmp_path: Path) -> None:
+    """Each mutant runs twice: selected from the common text, and from the text with only its line changed."""
+    texts = {"outer.v": OUTER, "inner.v": INNER}
+    mutants = dict(enumerate(mutants_of(texts, 1), 1))
+    assert {mutant.kind for mutant in mutants.values()} == set(KINDS)
+    common = selected(texts, mutants)
+    assert not common.left
+    expected = output_of(texts, tmp_path)
+    assert output_of(common.texts, tmp_path) == expected
+    (tmp_path / "common").mkdir()
+    program = compiled(common.texts, tmp_path / "common")
+    alive = 0
+    for number, mutant in mutants.items():
+        if mutant.kind != "width" and number % 6:
+            continue
+        own = output_of({**texts, mutant.file: mutant.applied(texts[mutant.file])}, tmp_path)
+        chosen = subprocess.run(["vvp", "-n", program, f"+mutant={number}"], capture_output=True, check=True).stdout
+        alive += own == expected
+        pairs = list(zip(chosen.decode(), own, strict=True))
+        known = [pair for pair in pairs if pair[1] != "x"]  # a bit that does not exist is X, and 0 in the common text
+        assert all(one == other for one, other in known), mutant
+        assert mutant.kind == "width" or len(known) > 0.9 * len(pairs), mutant
+    assert alive < len(mutants) // 16
+
+
+def compiled(texts: Mapping[str, str], folder: Path) -> str:
+    program = str(folder / "program.vvp")
+    names = []
+    for name, text in {**texts, "stimulus.v": STIMULUS}.items():
+        (folder / name).write_text(text)
+        names.append(str(folder / name))
+    subprocess.run(["iverilog", "-g2012", "-s", "bench", "-o", program, *names], check=True)
+    return program
+
+
+def output_of(texts: Mapping[str, str], folder: Path) -> str:
+    done = subprocess.run(["vvp", "-n", compiled(texts, folder)], capture_output=True, check=True)
+    return done.stdout.decode()
 
 
 @icarus

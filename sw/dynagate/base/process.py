@@ -72,6 +72,11 @@ def python_environment(**variables: str) -> dict[str, str]:
     return {**kept, "PYTHONSAFEPATH": "1", **variables}
 
 
+def limited(command: Sequence[str], seconds: int) -> list[str]:
+    """Return the command that runs a program until it has used this much processor time, in s."""
+    return ["sh", "-c", 'ulimit -t "$1"; shift; exec "$@"', "sh", str(seconds), *command]
+
+
 def completed(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a program to its end and return its status and what it printed.
 
