@@ -17,7 +17,7 @@ from dynagate.base.progress import Progress, quiet, showing
 from dynagate.design.datapath import DatapathBody, DesignFunction, ExtraStages, NodeRow, RegisterCount, Ring
 from dynagate.design.design import AxiStreams, ChosenFormats, DesignRecord, Field, Sides, Stream, StreamPort
 from dynagate.design.ring import COMMAND
-from dynagate.design.verilog_list import LIST, list_text
+from dynagate.design.verilog_list import LIST, PLAIN, list_text
 from dynagate.design.words import FIXED, FLOAT32, beats, number_of, words_of
 from dynagate.dynamics import CODE, ROLLOUT, FunctionPart, check_named, of_frame, requested
 from dynagate.dynamics.recursions.poses import FrameOption
@@ -117,6 +117,7 @@ def build(
     stages: Stages | None = None,
     samples_per_run: int = 1,
     words: str | None = None,
+    style: str = PLAIN,
     form: str | None = None,
     frame: FrameOption | None = None,
     mass: Literal["body", "shared"] | None = None,
@@ -159,6 +160,8 @@ def build(
         stages: Register stages beyond the fewest.
         samples_per_run: Samples that a program computes in lanes, 1 to 4.
         words: Format of a program's streams, "float32" or "fixed".
+        style: Style of the Verilog: "plain", or "strict" without initial values and blocking assignments to registers,
+            with an asynchronous reset and tables as functions.
         form, frame, mass, prefix, external_forces, outputs: Options of the algorithm, as of
             `dynagate.compile`.
         dt: Seconds of a time step; 1e-3 unless given.
@@ -288,7 +291,7 @@ def build_request(
     planned = planner(formatted) if planner else plan(formatted, request.ii, request.stages)
     if request.budget is not None:
         request.budget.check(planned)
-    design = design_record(robot, region, planned, chosen, options, axi)
+    design = design_record(robot, region, planned, chosen, options, axi, request.style)
     check_streams(design)
     what = untrusted.shortened(graph.name).replace(",", "+")
     name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
@@ -363,12 +366,13 @@ def _verilog(result: Design[Pipeline], top: Datapath, progress: Progress) -> dic
 
     head = f"{result.title}; design {result.design.hash}"
     progress("Amaranth: datapath to Verilog")
-    texts = verilog_files(top, TOP, result.hardware.plan.signal_names)
+    style = result.design.body.style
+    texts = verilog_files(top, TOP, result.hardware.plan.signal_names, style)
     if (ring := result.design.body.ring) is not None:
-        texts |= verilog_files(StateFeedback(result.hardware.plan, dict(ring.carry)), RING_TOP)
+        texts |= verilog_files(StateFeedback(result.hardware.plan, dict(ring.carry)), RING_TOP, style=style)
     if result.design.axi is not None:
         progress("Amaranth: shell to Verilog")
-        texts |= verilog_files(shell_of(result, top), SHELL_TOP)
+        texts |= verilog_files(shell_of(result, top), SHELL_TOP, style=style)
     return {name: with_head(name, text, (head, *result.design.head)) for name, text in texts.items()}
 
 
@@ -392,6 +396,7 @@ def design_record(
     chosen: ChosenFormats,
     options: dict[str, Any],
     axi: Axi | None,
+    style: str = PLAIN,
 ) -> DesignRecord[DatapathBody]:
     """Return the record of a plan, with its hash, which covers the source of the gateware.
 
@@ -402,6 +407,7 @@ def design_record(
         chosen: How the formats were chosen.
         options: Options of the algorithm that differ from their defaults.
         axi: Options of the AXI shell; None without one.
+        style: Style of the Verilog.
     """
     formatted = planned.formatted
     graph = formatted.graph
@@ -418,6 +424,7 @@ def design_record(
         mux_inputs=planned.binding.mux_inputs,
         nodes=tuple(_node(planned, i) for i in range(len(graph))),
         functions=_functions(planned, region),
+        style=style,
         ring=Ring(tuple(CARRY.items()), capacity(planned.latency, planned.ii)) if graph.name == ROLLOUT else None,
     )
     return record_of(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynagate.base.option import option
+from dynagate.design.verilog_list import PLAIN, STYLES
 from dynagate.design.words import FIXED, FLOAT32, WORDS
 from dynagate.hw.plan.schedule import LONGEST_INTERVAL
 
@@ -66,3 +67,9 @@ class DesignOptions:
         choices=WORDS,
     )
     """Number format of a program's AXI streams: "float32", or "fixed" for integers."""
+    style: str = option(
+        "Write the Verilog in this style: strict has no initial values and an asynchronous reset.",
+        PLAIN,
+        choices=STYLES,
+    )
+    """Style of the Verilog: "plain", or "strict" without initial values and with an asynchronous reset."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dynagate.base.arguments import check_flags, store_plain_numbers
 from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.base.explained import check_fields, explained
+from dynagate.design.verilog_list import STYLES
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import PROVED
 from dynagate.forces.options import DEFAULTS, AlgorithmOptions
@@ -47,6 +48,8 @@ class DesignRequest(DesignOptions, _Computed):
         check_interval(self.ii)
         check_flags(certificate=self.certificate)
         check_fields(self)
+        if self.style not in STYLES:
+            raise OptionError("style", f"{self.style!r:.40}; expected {' or '.join(STYLES)}", code="DG-HW-035")
         if self.certificate:
             check_certificate(self.function, self.algorithm, self.robot)
         if self.goal is not None and self.formats is not None:

@@ -11,12 +11,14 @@ import re
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from amaranth.back import rtlil
-from dynagate.design.verilog_list import file_of
+from dynagate.design.verilog_list import PLAIN, file_of
 from dynagate.hw.export.identifiers import LEVEL, Names, instance_name, module_name, with_stream_ports
 from dynagate.hw.export.rtlil import modules_of
+from dynagate.hw.export.style import clock_domain, target_of
 from dynagate.hw.export.verilog import verilog_of
 
 _MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", flags=re.M | re.S)
@@ -66,7 +68,8 @@ def rtlil_text(component: Any, name: str, platform: Any = None) -> str:
         platform: Device that it is elaborated for, such as a `units.multiply.DspTarget`.
     """
     with _no_collection():
-        text = rtlil.convert(component, name=name, platform=platform, emit_src=False)
+        missing = partial(clock_domain, platform)
+        text = rtlil.convert(component, name=name, platform=platform, emit_src=False, missing_domain=missing)
     return _merged(_MODULE.sub(lambda module: _without_collisions(module[0]), text), name)
 
 
@@ -106,7 +109,7 @@ def verilog_text(
     return "\n".join(verilog_of(modules_of(text), shown).values())
 
 
-def verilog_files(component: Any, name: str, shown: Collection[str] = ()) -> dict[str, str]:
+def verilog_files(component: Any, name: str, shown: Collection[str] = (), style: str = PLAIN) -> dict[str, str]:
     """Return the Verilog of a component, divided into files, by file name.
 
     The top module has a file of its own. Each of its submodules has a file with all modules inside it, named after
@@ -116,9 +119,11 @@ def verilog_files(component: Any, name: str, shown: Collection[str] = ()) -> dic
         component: Component of Amaranth.
         name: Name of its module.
         shown: Names of values that remain although nothing reads them.
+        style: Style of the text, "plain" or "strict".
     """
+    modules = modules_of(rtlil_text(component, name, target_of(style)))
     groups: dict[str, list[str]] = {file_of(name, ""): []}
-    for module, text in verilog_of(modules_of(rtlil_text(component, name)), shown).items():
+    for module, text in verilog_of(modules, shown, style).items():
         part = re.sub(r"_v\d+$", "", module.removeprefix(name).removeprefix(LEVEL).partition(LEVEL)[0])
         groups.setdefault(file_of(name, part), []).append(text)
     return {file: "\n".join(texts) for file, texts in groups.items()}

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from dynagate.hw.export.rtlil import Assign, Body, Cell, Module, Signal, Switch, width_of
 
+REGISTERS = ("$dff", "$adff")
+"""Kinds of cells that are registers; one with an asynchronous reset has the ports and parameters for it too."""
 Driver = Cell | Body | Signal
 """Driver of a wire: a cell, a process, or a connection."""
 
@@ -32,7 +34,8 @@ def wires_of(body: Body) -> list[str]:
 
 def wires_into(cell: Cell) -> list[str]:
     """Return the wires that a cell reads; for an instance, all wires connected to it."""
-    result = {"$memrd_v2": "DATA", "$dff": "Q"}.get(cell.kind, "Y" if cell.kind.startswith("$") else "")
+    results = {"$memrd_v2": "DATA", **dict.fromkeys(REGISTERS, "Q")}
+    result = results.get(cell.kind, "Y" if cell.kind.startswith("$") else "")
     return [wire for port, signal in cell.ports.items() if port != result for wire in wires_in(signal)]
 
 
@@ -166,7 +169,7 @@ def update_of(cell: Cell, drivers: Mapping[str, Driver], reads: Mapping[str, int
     """Return the statements that assign the register of a cell.
 
     Args:
-        cell: A $dff cell.
+        cell: A register.
         drivers: Driver of each wire.
         reads: Number of readers of each wire.
     """
@@ -218,7 +221,7 @@ def _readers(
     readers: dict[str, set[str | Block | None]] = defaultdict(set)
     inside: set[int] = set()  # processes that are written as a register's statements
     for cell in module.cells:
-        if cell.kind == "$dff":
+        if cell.kind in REGISTERS:
             body, enable, process = update_of(cell, drivers, reads)
             inside.add(id(process))
             for wire in wires_of(body):
@@ -242,5 +245,5 @@ def _readers(
 def _is_expression(driver: Driver | None) -> bool:
     """Return whether a driver is one operation, or a connection."""
     if isinstance(driver, Cell):
-        return driver.kind not in ("$dff", "$memrd_v2")
+        return driver.kind not in (*REGISTERS, "$memrd_v2")
     return isinstance(driver, tuple)

@@ -10,9 +10,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
+from dynagate.base.errors import ArgumentError
+from dynagate.design.verilog_list import PLAIN, STRICT
 from dynagate.hw.export.identifiers import INSTANCE, Names, plain
 from dynagate.hw.export.readers import (
+    REGISTERS,
     Block,
     Driver,
     blocks_of,
@@ -58,25 +62,30 @@ _NAMES = {
     "$not": "inverse",
     "$mul": "product",
     "$mux": "choice",
-    "$dff": "register",
+    **dict.fromkeys(REGISTERS, "register"),
     "$memrd_v2": "word",
 }
 """Base name of an unnamed value, by the cell that computes it."""
 
 
-def verilog_of(modules: Sequence[Module], shown: Collection[str] = ()) -> dict[str, str]:
+def verilog_of(modules: Sequence[Module], shown: Collection[str] = (), style: str = PLAIN) -> dict[str, str]:
     """Return the Verilog-2001 of each module, by name.
 
     Args:
         modules: Modules, the top first.
         shown: Names of values that remain although nothing reads them.
+        style: Style of the text, "plain" or "strict".
+
+    Raises:
+        ArgumentError: The style is strict, and a memory that is written has initial values other than 0.
     """
     known = {module.name: module for module in modules}
     prune(known, modules[0], frozenset(f"\\{name}" for name in shown))
     ports = _Ports(known)
     writers: dict[str, _Writer] = {}
+    writer_of = _StrictWriter if style == STRICT else _Writer
     for module in modules:
-        writers[module.name] = _Writer(module, ports, writers)
+        writers[module.name] = writer_of(module, ports, writers)
     return {name.removeprefix("\\"): writer.text() for name, writer in writers.items()}
 
 
@@ -133,6 +142,15 @@ class _Ports:
         return plain(f"{cell.name.removeprefix(chr(92)).removeprefix(INSTANCE)}_{name}")
 
 
+class _Clock(NamedTuple):
+    """Clock and reset of a clocked block."""
+
+    edge: str
+    """Edge and name of the clock."""
+    reset: str
+    """Name of the asynchronous reset, 1 to reset; "" without one."""
+
+
 class _Writer:
     """Verilog of a module. Expressions are unsigned; a reader that needs a signed value casts it."""
 
@@ -143,7 +161,7 @@ class _Writer:
         self.reads = count_reads(module)
         self.drivers = ports.drivers[module.name]
         self.outputs = ports.outputs[module.name]
-        self.clocked = {cell.ports["Q"][0].name: cell for cell in module.cells if cell.kind == "$dff"}
+        self.clocked = {cell.ports["Q"][0].name: cell for cell in module.cells if cell.kind in REGISTERS}
         self.taken = Names([START])
         self.names: dict[str, str] = {}
         self.numbers: Counter[str] = Counter()
@@ -152,7 +170,7 @@ class _Writer:
             self.names[name] = self.taken.unique(plain(ports.name(module, name)))
         self.memories = {name: self.taken.unique(plain(name)) for name in module.memories}
         self.asked: list[str] = []  # unnamed wires that something reads, in the order of their first readers
-        self.blocks = blocks_of(module, self.drivers, self.reads)
+        self.blocks = self._blocks()
         self.steps: list[str] | None = None  # lines for intermediate values of a block, if one is written
         self.block: Block | None = None
         self.ready: dict[str, str] = {}  # expressions that are too long to stand where they are read, by wire
@@ -169,9 +187,20 @@ class _Writer:
         for name in self.asked:  # which grows meanwhile
             if self._is_logic(name):
                 logic.append(self._logic(name))
-        start = f"  reg {START};\n  initial {START} <= 0;\n" if self.started else ""
-        parts = [self._head(), start, *self._declarations(), *memories, *logic, *instances, *registers]
+        parts = [self._head(), self._start(), *self._declarations(), *memories, *logic, *instances, *registers]
         return "".join(parts) + "endmodule\n"
+
+    def _blocks(self) -> dict[str, Block]:
+        """Return the block of each intermediate value that a clocked block assigns."""
+        return blocks_of(self.module, self.drivers, self.reads)
+
+    def _start(self) -> str:
+        """Return the declaration of the register that every block without a clock reads."""
+        return f"  reg {START};\n  initial {START} <= 0;\n" if self.started else ""
+
+    def _initial(self, wire: Wire) -> str | None:
+        """Return the digits of the initial value of a register; None without one."""
+        return wire.init if wire.name in self.clocked else None
 
     def _head(self) -> str:
         """Return the module header with its ports."""
@@ -186,7 +215,7 @@ class _Writer:
         """Yield the declarations of wires and registers."""
         for name, called in self.names.items():
             wire = self.wires[name]
-            init = wire.init if name in self.clocked else None
+            init = self._initial(wire)
             if wire.kind:
                 if init is not None:
                     yield f"  initial {called} = {constant(init)};\n"
@@ -357,8 +386,11 @@ class _Writer:
         if (text := self._chosen(driver, None)) is not None:
             return f"  assign {called} = {_bare(text)};\n"
         self.variables.add(name)
+        return self._always(self._statements(driver, called, "=", 2))
+
+    def _always(self, body: str) -> str:
+        """Return a block without a clock."""
         self.started = True
-        body = self._statements(driver, called, "=", 2)
         return f"  always @* begin\n    if ({START}) begin end\n{body}  end\n"
 
     def _assembled(self, process: Body) -> Signal | None:
@@ -414,8 +446,8 @@ class _Writer:
         space, cases = "  " * indent, [case for case in switch.cases if case.body]
         if not cases:
             return ""
-        test = self._operand(switch.test)
         if width_of(switch.test) == 1 and [case.patterns for case in switch.cases] in ([("1",)], [("1",), ()]):
+            test = self._operand(switch.test)
             first, *others = switch.cases
             text = (
                 f"{space}if ({_bare(test)}) begin\n{self._statements(first.body, called, sign, indent + 1)}{space}end"
@@ -423,40 +455,67 @@ class _Writer:
             if others and others[0].body:
                 text += f" else begin\n{self._statements(others[0].body, called, sign, indent + 1)}{space}end"
             return text + "\n"
+        return self._cases(switch, called, sign, indent)
+
+    def _cases(self, switch: Switch, called: str, sign: str, indent: int) -> str:
+        """Return a case statement that has more than one condition of one bit."""
+        space = "  " * indent
         kind = "casez" if any("-" in pattern for case in switch.cases for pattern in case.patterns) else "case"
-        lines = [f"{space}{kind} ({_bare(test)})\n"]
+        lines = [f"{space}{kind} ({_bare(self._operand(switch.test))})\n"]
         for case in switch.cases:
             patterns = ", ".join(f"{len(pattern)}'b{pattern.replace('-', '?')}" for pattern in case.patterns)
             inside = self._statements(case.body, called, sign, indent + 2)
             lines.append(f"{space}  {patterns or 'default'}: begin\n{inside}{space}  end\n")
-        return "".join(lines) + f"{space}endcase\n"
+        return "".join(lines) + f"{self._end_of_cases(switch, space)}{space}endcase\n"
+
+    def _end_of_cases(self, switch: Switch, space: str) -> str:
+        """Return the last case of a statement; "" if the cases that it lists suffice."""
+        return ""
 
     def _registers(self) -> list[str]:
         """Return one block per clock: registers that are always assigned, then those of each enable."""
-        by_clock: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        by_clock: dict[_Clock, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        resets: dict[_Clock, list[str]] = defaultdict(list)
         for cell in self.clocked.values():
             name = cell.ports["Q"][0].name
             if name.startswith("$") and not self.reads[name]:
                 continue
-            edge = "posedge" if cell.parameters["CLK_POLARITY"] == "1" else "negedge"
+            clock = self._clock(cell)
             body, enable, _ = update_of(cell, self.drivers, self.reads)
             test = _bare(self._operand(enable)) if enable else ""
             self.block = cell.ports["CLK"], enable
-            self.steps = by_clock[f"{edge} {self._operand(cell.ports['CLK'])}"][test]
+            self.steps = by_clock[clock][test]
             called, indent = self._name(name), 3 if enable else 2
             self.steps.append(self._statements(body, called, "<=", indent))
             self.steps = self.block = None
-        return [self._block(clock, by_enable) for clock, by_enable in by_clock.items()]
+            if clock.reset:
+                resets[clock].append(f"      {called} <= {_parameter(cell.parameters['ARST_VALUE'])};\n")
+        return [self._block(clock, by_enable, resets[clock]) for clock, by_enable in by_clock.items()]
 
-    def _block(self, clock: str, by_enable: Mapping[str, list[str]]) -> str:
+    def _clock(self, cell: Cell) -> _Clock:
+        """Return the clock of a register, and its reset."""
+        edge = "posedge" if cell.parameters["CLK_POLARITY"] == "1" else "negedge"
+        reset = _bare(self._operand(cell.ports["ARST"])) if cell.kind == "$adff" else ""
+        return _Clock(f"{edge} {self._operand(cell.ports['CLK'])}", reset)
+
+    def _block(self, clock: _Clock, by_enable: Mapping[str, list[str]], resets: Sequence[str]) -> str:
         """Return a clocked block."""
-        lines = [f"  always @({clock}) begin\n"]
+        lines = [f"  always @({clock.edge}{f' or posedge {clock.reset}' if clock.reset else ''}) begin\n"]
+        if resets:
+            lines += [f"    if ({clock.reset}) begin\n", *resets, "    end else begin\n"]
+            lines += [f"  {line}\n" for line in self._updates(by_enable).splitlines()]
+            return "".join(lines) + "    end\n  end\n"
+        return "".join(lines) + self._updates(by_enable) + "  end\n"
+
+    def _updates(self, by_enable: Mapping[str, list[str]]) -> str:
+        """Return the statements of a clocked block without those of its reset."""
+        lines = []
         for enable, bodies in sorted(by_enable.items(), key=lambda item: bool(item[0])):
             if enable:
                 lines += [f"    if ({enable}) begin\n", *bodies, "    end\n"]
             else:
                 lines += bodies
-        return "".join(lines) + "  end\n"
+        return "".join(lines)
 
     # memories and instances
 
@@ -469,9 +528,7 @@ class _Writer:
             if _memory_of(cell) != memory.name:
                 continue
             if cell.kind == "$meminit_v2":
-                (data,) = cell.ports["DATA"]
-                words = [data.name[k : k + memory.width] for k in range(0, len(data.name), memory.width)][::-1]
-                yield _begun(called, words)
+                yield _begun(called, _words(cell, memory.width))
             elif cell.kind == "$memwr_v2":
                 yield self._write_port(cell, called)
 
@@ -489,7 +546,7 @@ class _Writer:
 
     def _read_port(self, cell: Cell) -> str:
         """Return the read port of a memory."""
-        place = f"{self.memories[_memory_of(cell)]}[{self._operand(cell.ports['ADDR'])}]"
+        place = self._word(_memory_of(cell), self._operand(cell.ports["ADDR"]))
         name = cell.ports["DATA"][0].name
         if cell.parameters["CLK_ENABLE"] == "0":
             return f"  assign {self._name(name)} = {place};\n"
@@ -501,6 +558,10 @@ class _Writer:
         clock = self._operand(cell.ports["CLK"])
         return f"  always @(posedge {clock}) {condition}{self._name(name)} <= {place};\n"
 
+    def _word(self, memory: str, address: str) -> str:
+        """Return the expression of a word in a memory."""
+        return f"{self.memories[memory]}[{address}]"
+
     def _instance(self, cell: Cell) -> str:
         """Return an instance of a module."""
         kind = cell.kind.removeprefix("\\")
@@ -510,6 +571,83 @@ class _Writer:
         names = {port: port if other is None else other.names.get(f"\\{port}", port) for port in cell.ports}
         ports = [f"    .{names[port]}({_bare(self._operand(signal))})" for port, signal in cell.ports.items() if signal]
         return f"  {kind}{f' #({settings})' if settings else ''} {called} (\n" + ",\n".join(ports) + "\n  );\n"
+
+
+class _StrictWriter(_Writer):
+    """Verilog in the strict style (`hw.export.style`), of modules whose registers have an asynchronous reset."""
+
+    def _blocks(self) -> dict[str, Block]:
+        return {}
+
+    def _start(self) -> str:
+        return ""
+
+    def _initial(self, wire: Wire) -> str | None:
+        return None
+
+    def _always(self, body: str) -> str:
+        return f"  always @* begin\n{body}  end\n"
+
+    def _cases(self, switch: Switch, called: str, sign: str, indent: int) -> str:
+        """Return a case statement without wildcards, or a chain of conditions: patterns with wildcards may overlap."""
+        if not any("-" in pattern for case in switch.cases for pattern in case.patterns):
+            return super()._cases(switch, called, sign, indent)
+        space, text = "  " * indent, ""
+        for case in switch.cases:
+            test = " || ".join(self._matches(switch.test, pattern) for pattern in case.patterns)
+            text += f"{' else ' if text else space}{f'if ({test}) ' if test else ''}begin\n"
+            text += f"{self._statements(case.body, called, sign, indent + 1)}{space}end"
+        return text + "\n"
+
+    def _matches(self, test: Signal, pattern: str) -> str:
+        """Return the condition that a signal matches a pattern."""
+        bits = [(bit, digit) for bit, digit in zip(_bits_of(test), reversed(pattern), strict=True) if digit != "-"]
+        digits = "".join(digit for _, digit in reversed(bits))
+        return f"({self._operand(_joined([bit for bit, _ in bits]))} == {constant(digits)})"
+
+    def _end_of_cases(self, switch: Switch, space: str) -> str:
+        return "" if any(not case.patterns for case in switch.cases) else f"{space}  default: begin\n{space}  end\n"
+
+    def _memory(self, memory: MemoryBlock) -> Iterator[str]:
+        """Yield a table as a function, or the declaration of a memory that is written."""
+        cells = [cell for cell in self.module.cells if _memory_of(cell) == memory.name]
+        words = [word for cell in cells if cell.kind == "$meminit_v2" for word in _words(cell, memory.width)]
+        if not any(cell.kind == "$memwr_v2" for cell in cells):
+            bits = max(width_of(cell.ports["ADDR"]) for cell in cells if cell.kind == "$memrd_v2")
+            yield _table(self.memories[memory.name], words, bits)
+            return
+        if any("1" in word for word in words):
+            raise ArgumentError(
+                f"memory '{self.memories[memory.name]}' in module '{self.module.name}' is written and has initial "
+                "values; expected zeros in the strict style",
+                code="DG-SYNTH-028",
+            )
+        yield from (text for text in super()._memory(memory) if "  initial " not in text)
+
+    def _word(self, memory: str, address: str) -> str:
+        written = any(cell.kind == "$memwr_v2" and _memory_of(cell) == memory for cell in self.module.cells)
+        return super()._word(memory, address) if written else f"{self.memories[memory]}({_bare(address)})"
+
+
+def _table(called: str, words: Sequence[str], bits: int) -> str:
+    """Return the function of a table. Its value is 0 behind the last word.
+
+    Args:
+        called: Name of the function.
+        words: Digits of each word.
+        bits: Number of bits of the address.
+    """
+    width = len(words[0])
+    lines = [f"  function {_range(width)}{called};\n    input {_range(bits)}address;\n    case (address)\n"]
+    lines += [f"      {bits}'d{k}: {called} = {constant(word)};\n" for k, word in enumerate(words)]
+    lines.append(f"      default: {called} = {constant('0' * width)};\n    endcase\n  endfunction\n")
+    return "".join(lines)
+
+
+def _words(cell: Cell, width: int) -> list[str]:
+    """Return the digits of each word that a cell initialises a memory with."""
+    (data,) = cell.ports["DATA"]
+    return [data.name[k : k + width] for k in range(0, len(data.name), width)][::-1]
 
 
 def _attributes(attributes: Mapping[str, str]) -> str:

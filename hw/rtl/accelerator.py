@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from amaranth.hdl import (
     Cat,
-    ClockDomain,
     Const,
     Module,
     Mux,
@@ -15,6 +14,7 @@ from amaranth.hdl import (
 )
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
+from dynagate.hw.export.style import clock_domain
 from dynagate.hw.rtl import axi_lite
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.rtl.axi_lite import AxiLite
@@ -63,19 +63,19 @@ class Accelerator(wiring.Component):
 
     The ports s_axis_* and m_axis_* are the streams. The ports s_axil_* lead to the registers of `hw.rtl.regmap`.
 
-    =======  ===  =======================================
+    =======  ===  ==============================================================================
     aclk     in   clock of the whole accelerator
-    aresetn  in   synchronous reset, active low
-    =======  ===  =======================================
+    aresetn  in   reset, active low; synchronous, except for a platform with an asynchronous reset
+    =======  ===  ==============================================================================
     """
 
     def __init__(self, axi: Axi) -> None:
         self.axi = axi
         super().__init__(ports(axi))
 
-    def _clocked(self, m: Module) -> tuple[Signal, Signal]:
+    def _clocked(self, m: Module, platform: object) -> tuple[Signal, Signal]:
         """Add the clock domain of the accelerator. Return a soft reset, and a signal that clears the counters."""
-        m.domains.sync = sync = ClockDomain()
+        m.domains.sync = sync = clock_domain(platform)
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
         return Signal(name="reset"), Signal(name="clear")
 

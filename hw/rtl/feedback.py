@@ -13,7 +13,6 @@ from amaranth.hdl import (
     Module,
     Mux,
     ResetInserter,
-    ResetSignal,
     Signal,
     Value,
     signed,
@@ -26,6 +25,7 @@ from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
 from dynagate.design.design import WORD
 from dynagate.design.ring import FLAGS
+from dynagate.hw.export.style import reset_with
 from dynagate.hw.plan.flow import LATEST, most_under_way
 from dynagate.hw.plan.plan import Plan
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
@@ -118,7 +118,7 @@ class StateFeedback(wiring.Component):
         m.submodules.datapath = Instance(
             "datapath",
             i_clk=ClockSignal(),
-            i_rst=ResetSignal() | self.reset,
+            i_rst=reset_with(m, self.reset, platform),
             i_i_data=fields,
             i_i_valid=ready,
             o_i_ready=in_ready,

@@ -12,7 +12,6 @@ from amaranth.hdl import (
     Instance,
     Module,
     ResetInserter,
-    ResetSignal,
     Signal,
     Value,
     signed,
@@ -21,6 +20,7 @@ from dynagate.design.ring import COMMAND
 from dynagate.design.words import WORD
 from dynagate.fixedpoint.format import quantize
 from dynagate.graph.parts import code_node
+from dynagate.hw.export.style import reset_with
 from dynagate.hw.plan.flow import LATEST, most_under_way
 from dynagate.hw.plan.layouts import choices
 from dynagate.hw.plan.plan import FunctionOutputs
@@ -80,14 +80,14 @@ class Shell(Accelerator):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        reset, clear = self._clocked(m)
+        reset, clear = self._clocked(m, platform)
         words = [0] * len(RING) if self.ring else [int(word) for word in self.parameters.view(np.uint32)]
         outputs = [len(delivery.outputs) for delivery in self.datapath.plan.deliveries] if self.axi.choice else []
         self.registers = AxiLite({}, words, outputs)
         m.submodules.input = ResetInserter(reset)(self.input)
         m.submodules.output = ResetInserter(reset)(self.output)
 
-        core = self._turns(m, reset) if self.ring else self._samples(m, reset)
+        core = self._turns(m, reset) if self.ring else self._samples(m, reset, platform)
         self._offer(m, self.output, reset)
         self.registers.values = self._constants() | self._counters(m, reset | clear, core)
         self._controlled(m, reset, clear, self.registers)
@@ -100,7 +100,7 @@ class Shell(Accelerator):
                 m.d.comb += self.output.i_choice.eq(self.registers.outputs)
         return m
 
-    def _samples(self, m: Module, reset: Signal) -> ShellStatus:
+    def _samples(self, m: Module, reset: Signal, platform: object) -> ShellStatus:
         """Connect the datapath to the streams."""
         plan, source, sink = self.datapath.plan, self.input, self.output
         scopes = len(plan.formatted.graph.scopes)
@@ -120,7 +120,7 @@ class Shell(Accelerator):
         m.submodules.datapath = Instance(
             "datapath",
             i_clk=ClockSignal(),
-            i_rst=ResetSignal() | reset,
+            i_rst=reset_with(m, reset, platform),
             i_i_data=Cat(source.o_payload, *held),
             i_i_valid=source.o_valid,
             o_i_ready=taken,

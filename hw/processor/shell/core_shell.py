@@ -47,7 +47,7 @@ class CoreShell(Accelerator):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        reset, clear = self._clocked(m)
+        reset, clear = self._clocked(m, platform)
         before, beats = InputBuffer(self.axi.width), WordsToBeats(self.axi.width)
         words = BeatsToWords(self.axi.width, one_each=self.one_each)
         dispatch, status = Dispatch(self.core, self.cores), CoreEvents(self.core, self.cores)

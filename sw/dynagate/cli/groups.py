@@ -19,7 +19,7 @@ OPTIONS = {
     "Function and algorithm": "function form frame mass prefix variable outputs force",
     "Steps and rollouts": "knots samples dt integrator implicit-damping constrained tolerance linearize variable-dt",
     "Formats": "word proved certificate error target floor near-rest formats policy global",
-    "Hardware": "ii units samples-per-run core stages axi tlast words choice budget family liberty board clock",
+    "Hardware": "ii units samples-per-run core stages axi tlast words choice style budget family liberty board clock",
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 all boards rtl from to "
     "seconds controller jobs backend cluster goal simulator mutants mutant-seed",
     "Output": "show folder output open turn theme meshes port project-folder only-project report json record figures "

@@ -16,7 +16,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.option import option
 from dynagate.cli import parameters
 from dynagate.cli.extras import needs, require_programs, simulation_programs
-from dynagate.cli.fields import options_of
+from dynagate.cli.fields import field_option, options_of
 from dynagate.cli.groups import command
 from dynagate.cli.options import (
     algorithm_options,
@@ -37,6 +37,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.region import Region
 from dynagate.hw import boards
+from dynagate.hw.options import DesignOptions
 from dynagate.hw.plan.schedule import LONGEST_INTERVAL
 from dynagate.hw.rtl.axi import PER_BATCH, PER_SAMPLE, WIDTHS, Axi
 from dynagate.hw.targets.synth import SCRIPTS
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from dynagate.hw.request import DesignRequest
     from dynagate.hw.targets.toolchain import Toolchain
 
+STYLE = field_option(DesignOptions, "style")
 BUDGETS = ("dsp", "lut", "register_bits")
 MOST_MEGAHERTZ = 1000
 
@@ -150,6 +152,7 @@ class BitstreamOptions:
 @step_options
 @options_of(ShellOptions, "shell")
 @options_of(BuildOptions)
+@STYLE
 @units_option
 def build(
     robot: Robot,
@@ -310,6 +313,7 @@ def _modules_of(core: Core) -> dict[str, Any]:
 @algorithm_options
 @outputs_option
 @step_options
+@STYLE
 @units_option
 @states_option(1024, "Check this many random states, or trajectories of a rollout.")
 @steps_option
@@ -398,6 +402,7 @@ def core_option(command: Any) -> Any:
     ),
 )
 @algorithm_options
+@STYLE
 @options_of(BitstreamOptions)
 def bitstream(
     robot: Robot,

@@ -11,6 +11,7 @@ from dynagate.design.codec import Codec
 from dynagate.design.consistent import format_faults, port_faults, repeated, stream_faults
 from dynagate.design.design import AxiStreams, Body, DesignRecord, Sides, Stream, StreamPort, result_codec, slots
 from dynagate.design.ring import COMMAND
+from dynagate.design.verilog_list import PLAIN, STYLES
 from dynagate.design.words import (
     FLOAT32,
     FLOAT64,
@@ -110,6 +111,8 @@ class DatapathBody(Body):
     mux_inputs: int
     nodes: tuple[NodeRow, ...]
     functions: tuple[DesignFunction, ...] = ()
+    style: str = PLAIN
+    """Style of the Verilog, "plain" or "strict"."""
     ring: Ring | None = None
     """The ring around a rollout's step. `stream` describes the datapath inside; `design.ring` describes the ring's
     streams.
@@ -208,6 +211,8 @@ def _faults(design: DesignRecord[DatapathBody]) -> Iterator[str]:
     for name, value, most in (("ii", design.body.ii, LARGEST_II), ("latency", design.latency, LARGEST_LATENCY)):
         if not 1 <= value <= most:
             yield f"{name} is {value}; expected 1 to {most}"
+    if design.body.style not in STYLES:
+        yield f"style is {design.body.style!r:.20}; expected {' or '.join(STYLES)}"
     source, sink = design.input, design.output
     yield from _of_stream("input", source, sum(field.width for field in source.fields), 0, lowest=0)
     end = (len(design.body.functions) - 1).bit_length() if design.body.functions else 0

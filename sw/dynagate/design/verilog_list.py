@@ -13,6 +13,9 @@ from pathlib import Path
 from dynagate.base.errors import Error
 from dynagate.base.storage import read_file
 
+PLAIN, STRICT = "plain", "strict"
+STYLES = (PLAIN, STRICT)
+"""Styles of the Verilog; `hw.export.style` has their rules."""
 LIST = "files.f"
 TOPS = ("datapath", "rollout", "accelerator")
 """Top modules that a design's folder may hold, the innermost first."""

@@ -1,0 +1,178 @@
+"""The strict style: registers without initial values, an asynchronous reset, and tables as functions.
+
+Three readers of Verilog that know nothing of dynagate check the text: Verilator, slang and Yosys. The benches of the
+default style check its results.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from dynagate import Policy, Region, robots
+from dynagate.base.errors import ArgumentError, OptionError
+from dynagate.design.verilog_list import PLAIN, STRICT, read_list
+from dynagate.hw.designs import Design
+from dynagate.hw.export.netlist import rtlil_text
+from dynagate.hw.export.rtlil import modules_of
+from dynagate.hw.export.style import target_of
+from dynagate.hw.export.verilog import verilog_of
+from dynagate.hw.export.yosys import YosysError, run_yosys
+from dynagate.hw.rebuild import rebuild
+from dynagate.hw.rtl.axi import Axi
+from dynagate.sim.verilate import environment, tool
+
+from tests.benches import icarus, passes
+from tests.designs import plant
+
+ARM = robots.load("two_joint_arm")
+DESIGNS: dict[str, dict[str, Any]] = {
+    "sample": {"function": "forward_dynamics", "ii": 4, "axi": Axi(64)},
+    "ring": {"function": "rollout", "ii": 4, "dt": 0.02, "axi": Axi(128), "region": Region.of(ARM, velocity=12.0)},
+    "several": {
+        "function": ["inverse_dynamics", "mass_matrix"],
+        "per_sample": True,
+        "ii": 3,
+        "policy": Policy(word=18),
+        "axi": Axi(64, "batch", "fixed"),
+    },
+}
+EXTENDED = {"UNUSEDSIGNAL", "WIDTHEXPAND", "DECLFILENAME"}
+"""Verilator's warnings that docs/verify.md gives reasons for and the strict style keeps."""
+SIGNED = {"sign-conversion", "arith-op-mismatch"}
+"""Slang's warnings about exact sums, whose operands are extended according to their sign."""
+
+
+@pytest.fixture(scope="module", params=list(DESIGNS))
+def design(request: Any, designs: Path) -> Design:
+    return dynagate.build(ARM, **DESIGNS[request.param], style=STRICT, folder=designs)
+
+
+def sources(design: Design) -> list[str]:
+    """Return the paths of a design's Verilog."""
+    return [str(design.folder / name) for name in read_list(design.folder)]
+
+
+def verilator_kinds(files: list[str]) -> set[str]:
+    """Return the kinds of warnings of `verilator -Wall`."""
+    command = [tool("verilator"), "--lint-only", "-Wall", "-Wno-fatal", "--top-module", "accelerator", *files]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 0, done.stderr
+    return set(re.findall(r"^%(?:Warning|Error)-?(\w*)", done.stderr, flags=re.M))
+
+
+def slang_kinds(files: list[str], capfd: pytest.CaptureFixture[str]) -> set[str]:
+    """Return the kinds of warnings of slang with all its warnings on."""
+    driver = pytest.importorskip("pyslang.driver").Driver()
+    driver.addStandardArgs()
+    assert driver.parseCommandLine(f"slang --top accelerator -Weverything {' '.join(files)}")
+    assert driver.processOptions()
+    assert driver.parseAllSources()
+    capfd.readouterr()
+    compilation = driver.createCompilation()
+    driver.reportCompilation(compilation, True)
+    text = "".join(capfd.readouterr())
+    assert not re.search(r": error:", text), text
+    return set(re.findall(r"\[-W([a-z-]+)\]", text))
+
+
+def yosys_accepts(files: list[str]) -> None:
+    """Fail if Yosys sees an initial value, a latch or a loop, or no register with an asynchronous reset."""
+    run_yosys(
+        [
+            f"read_verilog {' '.join(files)}",
+            "hierarchy -check -top accelerator",
+            "proc -norom",
+            "check -assert",
+            "select -assert-none a:init",
+            "select -assert-none t:$dlatch* t:$sr t:$meminit*",
+            "select -assert-min 10 t:$adff*",
+        ]
+    )
+
+
+def text_of(files: list[str]) -> str:
+    """Return the text of all files."""
+    return "\n".join(Path(file).read_text() for file in files)
+
+
+def test_three_tools_accept_the_text(design: Design, capfd: pytest.CaptureFixture[str]) -> None:
+    files = sources(design)
+    text = text_of(files)
+    assert not re.search(r"\binitial\b|\bcasez\b|dynagate_start", text)
+    assert not re.search(r"^ *(?:output )?reg [^;\n]*=", text, flags=re.M)
+    blocks = re.findall(r"^  always @\((?:pos|neg)edge[^\n]*begin\n.*?^  end\n", text, flags=re.M | re.S)
+    assert len(blocks) > 20
+    assert not any(re.search(r"^ *[\w\[\]:]+ = ", block, flags=re.M) for block in blocks)
+    events = {f"posedge {clock}{reset}" for clock in ("clk", "aclk") for reset in ("", " or posedge rst")}
+    assert set(re.findall(r"always @\(([^)]*)\)", text)) <= events
+    assert "  function [" in text
+    assert verilator_kinds(files) <= EXTENDED
+    assert slang_kinds(files, capfd) <= SIGNED
+    yosys_accepts(files)
+
+
+def test_tools_notice_what_the_style_forbids(designs: Path, tmp_path: Path) -> None:
+    plain = dynagate.build(ARM, **DESIGNS["several"], folder=designs)
+    assert {"BLKSEQ", "PROCASSINIT"} <= verilator_kinds(sources(plain))
+    with pytest.raises(YosysError):
+        yosys_accepts(sources(plain))
+    strict = dynagate.build(ARM, **DESIGNS["several"], style=STRICT, folder=designs)
+    changed = Path(shutil.copytree(strict.folder, tmp_path / "changed"))
+    plant(changed / "accelerator.v", r"\n(      \w+) <= ", r"\n\1 = ", 1)
+    assert verilator_kinds([str(changed / name) for name in read_list(changed)]) - EXTENDED == {"BLKSEQ"}
+
+
+@icarus
+def test_the_bench_of_a_small_design_passes_with_unknown_registers(designs: Path) -> None:
+    """Icarus Verilog starts registers without a reset as X, and the bench fails at the first X in a result."""
+    passes(dynagate.build(ARM, "inverse_dynamics", ii=16, style=STRICT, folder=designs).folder)
+
+
+@icarus
+@pytest.mark.long
+def test_the_benches_of_shells_pass(design: Design) -> None:
+    for module in design.design.modules:
+        passes(design.folder, "" if module == "datapath" else module)
+
+
+def test_the_style_is_a_part_of_the_design(designs: Path) -> None:
+    options: dict[str, Any] = {"robot": ARM, "function": "inverse_dynamics", "ii": 16, "folder": designs}
+    plain, strict = dynagate.build(**options), dynagate.build(**options, style=STRICT)
+    assert (plain.design.body.style, strict.design.body.style) == (PLAIN, STRICT)
+    assert plain.folder != strict.folder
+    assert rebuild(strict.folder).design.body.style == STRICT
+    with pytest.raises(OptionError, match="style 'strict' of a program; expected 'plain', or a datapath"):
+        dynagate.build(ARM, "inverse_dynamics", units=2, style=STRICT, folder=designs)
+    with pytest.raises(ArgumentError, match="style 'smart'; expected plain or strict"):
+        dynagate.build(**options, style="smart")
+
+
+class Counted(wiring.Component):
+    """A memory with initial values that is written too."""
+
+    def __init__(self) -> None:
+        super().__init__({"address": In(2), "value": In(4), "o": Out(4)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.words = memory = Memory(shape=4, depth=4, init=[1, 2, 3])
+        into, out = memory.write_port(), memory.read_port()
+        m.d.comb += [into.addr.eq(self.address), into.data.eq(self.value), into.en.eq(1), out.addr.eq(self.address)]
+        m.d.comb += self.o.eq(out.data)
+        return m
+
+
+def test_a_memory_that_is_written_begins_without_values() -> None:
+    modules = modules_of(rtlil_text(Counted(), "unit", target_of(STRICT)))
+    with pytest.raises(ArgumentError, match="memory 'words' in module 'unit.*' is written and has initial values"):
+        verilog_of(modules, style=STRICT)
