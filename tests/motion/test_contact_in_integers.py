@@ -36,14 +36,15 @@ REGION = Region.of(ARM, velocity=8.0, acceleration=80.0)
 ENDS = np.array(REGION.lower), np.array(REGION.upper)
 
 
-def test_a_pair_is_open_or_sticks_or_slides() -> None:
+@pytest.mark.parametrize("sizes", [{}, {"largest": 100.0, "tolerance": 1e-9}], ids=["floats", "integers"])
+def test_a_pair_is_open_or_sticks_or_slides(sizes: dict[str, float]) -> None:
     """0 ≤ u_n ⟂ r_n ≥ 0, and r_t in the disc of radius μ r_n, on its border against u_t."""
     mu, count, random = 0.5, 400, np.random.default_rng(3)
     recording = Recording("pair", "none")
     w, b, r = recording.input("w", (3, 3)), recording.input("b", (3,)), recording.input("r", (3,))
     inverse = recording.input("inverse", (2,))
     stiff = block_inverses(w, 1e-3)[0]
-    r_next = pair_solution(w, stiff, inverse, r, w @ r + b, mu, largest=100.0, tolerance=1e-9)
+    r_next = pair_solution(w, stiff, inverse, r, w @ r + b, mu, **sizes)
     graph = recording.graph({"r_next": r_next})
     root = random.normal(size=(count, 3, 3)) * 0.3 + np.eye(3)
     w_values = root @ np.swapaxes(root, 1, 2)

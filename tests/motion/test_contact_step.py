@@ -24,6 +24,7 @@ from dynagate.graph import Graph
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators import Plane, Point, RigidContact
 from dynagate.integrators.implicit.contact import contact_loop
+from dynagate.integrators.implicit.contact_pair_solution import EASED
 from dynagate.native.gpu_loop import GpuLoop
 
 from tests.constrained_robots import FEET, LOCAL, pair
@@ -557,28 +558,41 @@ def test_the_command_holds_constraints(tmp_path: Path) -> None:
 
 
 def swept(w: np.ndarray, b: np.ndarray, recovery: np.ndarray, r: np.ndarray, s: np.ndarray, mu: float) -> Any:
-    """Return impulses and lifts after one sweep of Gauss and Seidel, and by how much a point has moved, in m/s."""
+    """Return impulses and lifts after one sweep of Gauss and Seidel, and the largest velocity that they change, m/s."""
     r, s, moved = r.copy(), s.copy(), 0.0
     for c in range(len(s)):
-        n, tangents = 3 * c, slice(3 * c + 1, 3 * c + 3)
-        before = r[n : n + 3].copy(), s[c]
-        steep = steepness(w)[c]
-        r[n] = max(0.0, r[n] - (w[n] @ r + b[n]) / steep[0])
-        wish = r[tangents] - (w[tangents] @ r + b[tangents]) / steep[1]
-        r[tangents] = wish * min(1.0, mu * r[n] / max(1e-300, np.linalg.norm(wish)))
-        leaving = 0.0 if r[n] > 0.0 else w[n] @ r + b[n]
+        n, own = 3 * c, slice(3 * c, 3 * c + 3)
+        block, steep = w[own, own], steepness(w)[c]
+        before, u = r[own].copy(), w[own] @ r + b[own]
+        without = u - block @ before
+        sticking = before - np.linalg.solve(block, u)
+        wish = before[1:] - u[1:] / steep[1]
+        way = wish / max(1e-300, np.linalg.norm(wish))
+        pressing = block[0, 0] + mu * block[0, 1:] @ way
+        normal = -without[0] / pressing if pressing > block[0, 0] / 8 else max(0.0, before[0] - u[0] / steep[0])
+        if without[0] >= 0.0:
+            r[own] = 0.0
+        elif sticking[0] > 0.0 and np.linalg.norm(sticking[1:]) < mu * sticking[0]:
+            r[own] = sticking
+        else:
+            r[own] = normal * np.array([1.0, *(mu * way)])
+        leaving, lift = 0.0 if r[n] > 0.0 else w[n] @ r + b[n], s[c]
         s[c] = max(0.0, s[c] - (w[n, ::3] @ s + leaving + recovery[c]) / steep[0])
-        changes = np.abs([*(r[n : n + 3] - before[0]), s[c] - before[1]])
-        moved = max(moved, *(changes * [steep[0], steep[1], steep[1], steep[0]]))
+        moved = max(moved, *np.abs(block @ (r[own] - before)), abs(s[c] - lift) * steep[0])
     return r, s, moved
 
 
 def steepness(w: np.ndarray) -> np.ndarray:
     """Return ρ (..., pairs, 2) of W (..., 3 pairs, 3 pairs): of the normal, and the largest of all tangents."""
+    own = blocks(w)
+    return np.stack([own[..., 0, 0], np.linalg.eigvalsh(own[..., 1:, 1:])[..., -1]], axis=-1)
+
+
+def blocks(w: np.ndarray) -> np.ndarray:
+    """Return the diagonal blocks (..., pairs, 3, 3) of W (..., 3 pairs, 3 pairs)."""
     pairs = np.arange(w.shape[-1] // 3)
-    blocks = w.reshape(*w.shape[:-2], len(pairs), 3, len(pairs), 3)[..., pairs, :, pairs, :]
-    blocks = np.moveaxis(blocks, 0, -3)
-    return np.stack([blocks[..., 0, 0], np.linalg.eigvalsh(blocks[..., 1:, 1:])[..., -1]], axis=-1)
+    own = w.reshape(*w.shape[:-2], len(pairs), 3, len(pairs), 3)[..., pairs, :, pairs, :]
+    return np.moveaxis(own, 0, -3)
 
 
 def test_a_step_begins_with_what_sweeps_solve() -> None:
@@ -613,7 +627,7 @@ def test_a_step_begins_with_what_sweeps_solve() -> None:
             "w": w,
             "b": b,
             "inverse": 1.0 / steepness(w),
-            "steepness": steepness(w),
+            "stiff": np.linalg.inv(blocks(w) + EASED * np.einsum("...cii->...c", blocks(w))[:, None, None] * np.eye(3)),
         }
         expected["recovery"] = 0.2 / dt * np.minimum(gap, 0.0)
         for name, value in expected.items():
@@ -638,7 +652,7 @@ def test_a_sweep_is_one_of_gauss_and_seidel() -> None:
     r, s = random.uniform(0.0, 0.3, (200, 9)), random.uniform(0.0, 0.3, (200, 3))
     r[:50], s[:50] = 0.0, 0.0
     state = {"w": w, "b": b, "recovery": recovery, "r": r, "s": s, "count": np.arange(200.0)}
-    got = evaluate(sweep, {**state, "inverse": 1.0 / steepness(w), "steepness": steepness(w)})
+    got = evaluate(sweep, {**state, "inverse": 1.0 / steepness(w), "stiff": np.linalg.inv(blocks(w))})
     expected = [swept(*row, mu) for row in zip(w, b, recovery, r, s, strict=True)]
     for name, rows in zip(("swept", "lifted", "moved"), zip(*expected, strict=True), strict=True):
         np.testing.assert_allclose(got[name], rows, rtol=1e-9, atol=1e-12)

@@ -7,7 +7,8 @@ Jacobian J in axes of their planes (normal, tangent, tangent), W = J M⁻¹ Jᵀ
 
 where b is the free velocity of the points, and in normal direction more by gap / dt of a point above its plane, so that
 it arrives and does not pass. The conditions are r = P(r - u / ρ) with the projection P on half-line and disc, as in
-`friction_cone`; sweeps of Gauss and Seidel over the points find r.
+`friction_cone`; sweeps of Gauss and Seidel over the points find r, each by the solution of its own conditions
+(`contact_pair_solution`).
 
 Restitution e is Newton's law on the normal velocity. A point that would touch in this step, and whose normal velocity
 before the step is -c with c above a threshold, leaves with a velocity of e c: b is less by e c, and the gap does not
@@ -55,7 +56,7 @@ from dynagate.integrators.adjoint import RESIDUAL, StepEquations
 from dynagate.integrators.implicit.contact_pair_solution import block_inverses, pair_solution
 from dynagate.integrators.implicit.contact_pairs import contact_rows, links_of
 from dynagate.integrators.implicit.rigid_contact import RigidContact
-from dynagate.integrators.implicit.root_finders import sweeps
+from dynagate.integrators.implicit.root_finders import size, sweeps
 from dynagate.integrators.step import StepRecording, step_inputs
 from dynagate.robot import Robot
 from dynagate.robot.variable import GROUND_FRICTION
@@ -92,8 +93,7 @@ def contact_loop(
         options: the step. Its forces act at the state before the step, and stops after it. Constraints hold in the
             velocities that contacts change too.
         every: the number of steps from one kept state to the next.
-        integers: whether values stay small enough for integers, see FASTEST and LEAST_STEEPNESS, and sweeps
-            solve pair by pair (`contact_pair_solution`). The law is the same.
+        integers: whether values stay small enough for integers, see FASTEST and LEAST_STEEPNESS.
 
     Raises:
         RobotError: M has no inverse.
@@ -231,10 +231,8 @@ def _begin(robot: Robot, contact: RigidContact, links: dict[str, int], options: 
     largest = FASTEST * options.dt if integers and options.dt is not None else None
     meeting = _meeting(step, contact, links, largest=largest)
     least = LEAST_STEEPNESS / _mass(robot) if integers else 0.0
-    steepness = _steepness(meeting.w) + least
-    solved = {"steepness": steepness, "inverse": array([[1.0 / x for x in row] for row in steepness])}
-    if integers:
-        solved["stiff"] = block_inverses(meeting.w, least)
+    inverse = array([[1.0 / x for x in row] for row in _steepness(meeting.w) + least])
+    solved = {"inverse": inverse, "stiff": block_inverses(meeting.w, least)}
     return step.graph({**meeting._asdict(), **solved, "s": zeros(contact.pairs), "count": zeros()})
 
 
@@ -257,7 +255,7 @@ def _steepness(w: Array) -> Array:
 def _sweep(robot: Robot, contact: RigidContact, integers: bool) -> Graph:
     """Record a sweep: the conditions of one pair after the other, with the impulses of the others as they are.
 
-    The output moved is the largest change of an impulse times its ρ, m/s.
+    The output moved is the largest velocity, m/s, by which the new impulses of a pair change the pair's own.
     """
     rows = 3 * contact.pairs
     recording = Recording("sweep", robot.name)
@@ -268,38 +266,22 @@ def _sweep(robot: Robot, contact: RigidContact, integers: bool) -> Graph:
     values = parameter_inputs(recording, alone, {"place": np.ones(())})
     friction = Overrides.of(alone, values).ground_friction if varied else contact.friction
     recovery, s = recording.input("recovery", (contact.pairs,)), recording.input("s", (contact.pairs,)).copy()
-    inverse, rho = (recording.input(name, (contact.pairs, 2)) for name in ("inverse", "steepness"))
+    inverse = recording.input("inverse", (contact.pairs, 2))
+    stiff = recording.input("stiff", (contact.pairs, 3, 3))
     count = recording.input("count", ())
-    stiff = recording.input("stiff", (contact.pairs, 3, 3)) if integers else None
+    sizes = {"largest": FASTEST * _mass(robot), "tolerance": contact.tolerance} if integers else {}
     moved: Scalar = 0.0
     for c in range(contact.pairs):
-        n = 3 * c
-        before = *r[n : n + 3], s[c]
-        own = slice(n, n + 3)
-        if stiff is None:
-            r[own] = _projected(w, b, inverse[c], r, n, friction)
-        else:
-            u = w[own] @ r + b[own]
-            sizes = {"largest": FASTEST * _mass(robot), "tolerance": contact.tolerance}
-            r[own] = pair_solution(w[own, own], stiff[c], inverse[c], r[own], u, friction, **sizes)
+        own, before = slice(3 * c, 3 * c + 3), s[c]
+        block = w[own, own]
+        new = pair_solution(block, stiff[c], inverse[c], r[own], w[own] @ r + b[own], friction, **sizes)
+        changes = block @ (new - r[own])
+        r[own] = new
         lift = s[c] - _lifting(w, b, recovery, r, s, c) * inverse[c, 0]
         s[c] = select(lift, lift, 0.0)
-        by = rho[c, 0], rho[c, 1], rho[c, 1], rho[c, 0]
-        for old, new, steepness in zip(before, (*r[n : n + 3], s[c]), by, strict=True):
-            change = (new - old) * steepness
-            change = select(change, change, -change)
-            moved = select(change - moved, change, moved)
+        for change in (*changes, (s[c] - before) * block[0, 0]):
+            moved = select(size(change) - moved, size(change), moved)
     return recording.graph({"swept": r, "lifted": s, "moved": moved, "counted": count[()] + 1.0})
-
-
-def _projected(w: Array, b: Array, inverse: Array, r: Array, n: int, friction: Scalar) -> Array:
-    """Return the impulses (3,) of a pair from entry n on, each projected on its own condition."""
-    r = r.copy()
-    normal = r[n] - (w[n] @ r + b[n]) * inverse[0]
-    r[n] = select(normal, normal, 0.0)
-    x, y = (r[k] - (w[k] @ r + b[k]) * inverse[1] for k in (n + 1, n + 2))
-    r[n + 1], r[n + 2] = _in_disc(x, y, r[n] * friction)
-    return r[n : n + 3]
 
 
 def _lifting(w: Array, b: Array, recovery: Array, r: Array, s: Array, pair: int) -> Scalar:

@@ -1,11 +1,14 @@
-"""Solve the conditions of one pair in contact, with the impulses of the others as they are, for integers.
+"""Solve the conditions of one pair in contact, with the impulses of the others as they are.
 
-Sweeps with these solutions take few iterations, while those with projections (`implicit.contact`) converge slowly and
-alternate by one unit in the last place. A pair is open, or it sticks, or it slides:
+Sweeps with these solutions take fewer iterations than sweeps with projections. A pair is open, or it sticks, or it
+slides:
 
     0 ≤ u_n: r = 0,    |r_t| ≤ μ r_n: u = 0,    else u_n = 0, r_t = μ r_n d with d along r_t - u_t / ρ.
 
 The direction d is that of the sweep before, and a fixed point of the sweeps solves the conditions for any ρ > 0.
+
+Integers have the same law. Small impulses are multiplied before they are squared, and a pair that moves by less than
+the tolerance keeps its impulses, so that they do not alternate by one unit in the last place.
 """
 
 from __future__ import annotations
@@ -23,13 +26,25 @@ LEAST = 0.125
 """Part of the normal's own W that a sliding pair keeps at least. Below it, friction jams, and a sweep projects."""
 
 
+NEAR = 0.125
+"""m/s, the size of a velocity that a pair in integers takes to 0 with all bits of its impulses."""
+
+EASED = 2.0**-20
+"""Part of a block's trace on its diagonal before its inverse, above the rounding of float32."""
+
+
 def block_inverses(w: Array, least: float) -> Array:
-    """Return the inverses (pairs, 3, 3) of the diagonal blocks of W (3 pairs, 3 pairs), each plus `least` times 1."""
+    """Return the inverses (pairs, 3, 3) of the diagonal blocks of W (3 pairs, 3 pairs).
+
+    A point that cannot move in all directions has a singular block. The diagonal of a block is therefore raised by
+    `least` in 1/kg, or by EASED of the block's trace if `least` is 0.
+    """
     order, result = Dense(3), []
     for n in range(0, len(w), 3):
         block = array(list(w[n : n + 3, n : n + 3]))
+        more = least or (block[0, 0] + block[1, 1] + block[2, 2]) * EASED
         for k in range(3):
-            block[k, k] = block[k, k] + least
+            block[k, k] = block[k, k] + more
         factor = factorize(order, block)
         result.append(array([solve(order, factor, [float(i == k) for i in range(3)]) for k in range(3)]))
     return np.stack(result)
@@ -43,8 +58,8 @@ def pair_solution(
     u: Array,
     friction: Scalar,
     *,
-    largest: float,
-    tolerance: float,
+    largest: float | None = None,
+    tolerance: float = 0.0,
 ) -> Array:
     """Return the impulses (3,) of a pair, N s.
 
@@ -55,19 +70,38 @@ def pair_solution(
         r: Impulses before, (3,).
         u: Velocity of the pair with r, (3,).
         friction: μ.
-        largest: Size of the largest impulses, N s.
-        tolerance: Velocity up to which a pair sticks with the impulses that it has, m/s: these alternate no more.
+        largest: In integers, the size of the largest impulses, N s. None in floating point.
+        tolerance: In integers, the velocity up to which a pair sticks with the impulses that it has, m/s.
     """
-    sticking = chosen(tolerance - _longest(*u), r, r - stiff @ u)
+    sticking = r - stiff @ u if largest is None else _sticking_in_integers(stiff, r, u, largest, tolerance)
     closing = block[0] @ r - u[0]
     direction = _direction(r[1:] - u[1:] * inverse[1], largest)
     steepness = block[0, 0] + friction * (block[0, 1:] @ direction)
     slides = select(steepness - LEAST * block[0, 0], 1.0, 0.0)
-    along = closing * (1.0 / select(slides, steepness, block[0, 0] + 1.0 / largest))
+    other = 1.0 if largest is None else block[0, 0] + 1.0 / largest
+    along = closing * (1.0 / select(slides, steepness, other))
     normal = select(slides, along, r[0] - u[0] * inverse[0])
     normal = select(normal, normal, 0.0)
     sliding = array([normal, *(direction * (friction * normal))])
     return chosen(closing, chosen(_in_cone(sticking, friction, largest), sticking, sliding), zeros(3))
+
+
+def _sticking_in_integers(stiff: Array, r: Array, u: Array, largest: float, tolerance: float) -> Array:
+    """Return the impulses (3,) with which a pair sticks, limited to `largest`.
+
+    The inverse of a block has large entries, so that its product with a fast velocity leaves few bits for the
+    impulses. The product with a velocity up to NEAR has values of their size.
+    """
+    longest = _longest(*u)
+    far = array([_limited(x, largest) for x in r - stiff @ u])
+    near = r - stiff @ chosen(NEAR - longest, u, zeros(3))
+    return chosen(tolerance - longest, r, chosen(NEAR - longest, near, far))
+
+
+def _limited(x: Scalar, largest: float) -> Scalar:
+    """Return the nearest number between -largest and largest."""
+    x = select(x - largest, largest, x)
+    return select(-largest - x, -largest, x)
 
 
 def _factor(longest: Scalar, largest: float) -> Scalar:
@@ -86,8 +120,11 @@ def _longest(first: Scalar, *others: Scalar) -> Scalar:
     return longest
 
 
-def _direction(impulse: Array, largest: float) -> Array:
-    """Return the unit vector along an impulse (2,); about 0 for one below 2⁻²¹ of `largest`."""
+def _direction(impulse: Array, largest: float | None) -> Array:
+    """Return the unit vector along an impulse (2,). In integers, it is about 0 for one below 2⁻²¹ of `largest`."""
+    if largest is None:
+        square = impulse @ impulse
+        return impulse * (1.0 / sqrt(select(square, square, 1.0)))
     factor = _factor(_longest(*impulse), largest)
     x, y = impulse * factor
     square = x * x + y * y
@@ -95,9 +132,9 @@ def _direction(impulse: Array, largest: float) -> Array:
     return array([x, y]) * (1.0 / length)
 
 
-def _in_cone(r: Array, friction: Scalar, largest: float) -> Scalar:
+def _in_cone(r: Array, friction: Scalar, largest: float | None) -> Scalar:
     """Return 1 if impulses (3,) press and keep to the friction cone, else 0."""
     border = select(r[0], r[0], 0.0) * friction
-    factor = _factor(_longest(r[1], r[2], border), largest)
+    factor = 1.0 if largest is None else _factor(_longest(r[1], r[2], border), largest)
     x, y, z = r[1] * factor, r[2] * factor, border * factor
     return select(z * z - (x * x + y * y), 1.0, 0.0)

@@ -9,7 +9,7 @@ trial was found, and the adjoint does not either.
 | `quasi_newton` | a factor of the mass matrix in place of the Jacobian | variational steps (RIQN) |
 | `least_energy` | Levenberg-Marquardt on an energy and its gradient | position-based steps that have an energy |
 | `least_squares` | Levenberg-Marquardt on the residual and its Jacobian | other position-based steps |
-| `sweeps` | projections of one pair of bodies after another | rigid contact (semismooth equations) |
+| `sweeps` | the solution for one pair of bodies after another | rigid contact (semismooth equations) |
 """
 
 from __future__ import annotations
