@@ -9,7 +9,7 @@ SOURCES := $(wildcard sw hw sim fixedpoint tests examples packaging docs/*.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-core test-oldest test-long test-torch coverage mutation fuzz synth bench docs lint format constraints wheel release clean
+.PHONY: help run test test-fast test-core test-oldest test-long test-torch coverage mutation fuzz synth bench papers docs lint format constraints wheel release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ synth: $(VENV)/test.stamp  ## Synthesize with Yosys: make synth ROBOT=hyq FUNCTI
 
 bench: $(VENV)/test.stamp  ## Measure the speed of the executors and tools
 	$(BIN)/python -m tests.bench
+
+papers: $(VENV)/test.stamp  ## Run the command of each row of docs/papers.md in short form; FULL=1 runs them in full
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m examples.papers $(if $(FULL),,--short)
 
 docs: $(VENV)/docs.stamp  ## Build the documentation site in build/site, without a broken link
 	@mkdir -p build/pages
