@@ -151,6 +151,7 @@ FLOWS = {
         {
             "build.tcl": ("vivado-xdma.tcl", "Vivado: block design, synthesis, place and route"),
             "board.xdc": ("vivado-xdma.xdc", "constraints"),
+            "board.sdc": ("vivado-xdma.sdc", "the timing of `board.xdc` for other tools"),
             "Makefile": ("vivado.mk", "calls Vivado"),
         },
         ("accelerator.bit",),

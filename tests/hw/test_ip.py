@@ -264,6 +264,36 @@ def test_a_module_carries_a_sample(built: Design, package: Path, tmp_path: Path,
     np.testing.assert_array_equal(words[: len(expected)].view(np.float32), expected)
 
 
+WIDE = {
+    "litex": """
+from litex.soc.interconnect import axi
+kind(registers=axi.AXILiteInterface(data_width=32, address_width=12))
+""",
+    "amaranth": """
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+wide = wiring.flipped(names["Registers"](12).create())
+wiring.connect(Module(), wiring.flipped(wide), kind().registers)
+""",
+}
+"""An attempt to connect a register bus whose addresses have 12 bits."""
+REFUSED = {
+    "litex": "has 32 data bits and 12 address bits; expected 32 and 8",
+    "amaranth": "(unsigned\\(|\\b)12\\b.*\\b8\\b",
+}
+
+
+@pytest.mark.parametrize("tool", list(WIDE))
+def test_a_register_bus_of_another_address_width_is_refused(package: Path, tool: str) -> None:
+    pytest.importorskip(tool)
+    head = "import runpy, sys\nnames = runpy.run_path(sys.argv[1])\n"
+    head += "(kind,) = [value for name, value in names.items() if name.startswith('TwoJointArm')]"
+    command = [sys.executable, "-c", head + WIDE[tool], package / f"{NAME}_{tool}.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert re.search(REFUSED[tool], done.stderr.splitlines()[-1]), done.stderr
+
+
 @pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL (ghdl) is not installed")
 def test_vhdl_entity_has_the_ports_of_the_module(package: Path, tmp_path: Path) -> None:
     """GHDL elaborates the component with an entity that has the ports of the Verilog."""

@@ -247,7 +247,7 @@ def test_scripts_hold_no_name_of_the_robot_but_in_comments(case: str, designs: P
     hostile = replace(built, robot=replace(arm, name=name))
     plain = write_project(built, choice, tmp_path / "plain").folder
     other = write_project(hostile, choice, tmp_path / "a b $(touch CANARY) [exec touch CANARY]").folder
-    for file in ("build.tcl", "Makefile", "board.xdc", "dynagate.v", "ooc.tcl", "ooc.xdc", "ooc.sdc"):
+    for file in ("build.tcl", "Makefile", "board.xdc", "board.sdc", "dynagate.v", "ooc.tcl", "ooc.xdc", "ooc.sdc"):
         own, usual = ((folder / file).read_text().splitlines() for folder in (other, plain))
         differ = [line for line, reference in zip(own, usual, strict=True) if line != reference]
         assert len(differ) <= 1

@@ -28,15 +28,15 @@ ADDRESS_BITS = {address_bits}
 
 
 class Registers(wiring.Signature):
-    """An AXI4-Lite bus of 32 bits, as the initiator drives it."""
+    """An AXI4-Lite bus of 32 bits, as the initiator drives it. The accelerator's addresses have ADDRESS_BITS bits."""
 
-    def __init__(self):
+    def __init__(self, address_bits=ADDRESS_BITS):
         super().__init__(
             {{
-                "aw": Out(stream.Signature(ADDRESS_BITS)),
+                "aw": Out(stream.Signature(address_bits)),
                 "w": Out(stream.Signature(data.StructLayout({{"data": 32, "strb": 4}}))),
                 "b": In(stream.Signature(2)),
-                "ar": Out(stream.Signature(ADDRESS_BITS)),
+                "ar": Out(stream.Signature(address_bits)),
                 "r": In(stream.Signature(data.StructLayout({{"data": 32, "resp": 2}}))),
             }}
         )

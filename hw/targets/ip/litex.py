@@ -22,19 +22,31 @@ WIDTH = {width}
 """Bits of both streams."""
 FILES = {files}
 """Verilog files next to this module."""
+ADDRESS_BITS = {address_bits}
+"""Bits of a register's address."""
 
 
 class {class_name}(LiteXModule):
     """The accelerator: samples enter at `sink`, results leave at `source`, registers are behind `registers`.
 
     A sample is its words and a tag; `last` ends it. registers.rdl describes the registers.
+
+    Args:
+        platform: LiteX platform that the Verilog files are added to.
+        registers: AXI4-Lite interface to use instead of a new one, with 32 data bits and ADDRESS_BITS address bits.
     """
 
-    def __init__(self, platform=None):
+    def __init__(self, platform=None, registers=None):
         self.sink = stream.Endpoint([("data", WIDTH), ("keep", WIDTH // 8)])
         self.source = stream.Endpoint([("data", WIDTH)])
-        self.registers = axi.AXILiteInterface(data_width=32, address_width={address_bits})
-        bus = self.registers
+        if registers is None:
+            registers = axi.AXILiteInterface(data_width=32, address_width=ADDRESS_BITS)
+        bits = registers.data_width, registers.address_width
+        if bits != (32, ADDRESS_BITS):
+            raise ValueError(
+                f"registers has {{bits[0]}} data bits and {{bits[1]}} address bits; expected 32 and {{ADDRESS_BITS}}"
+            )
+        self.registers = bus = registers
         self.specials += Instance(
             "{top}",
             i_aclk=ClockSignal(),
