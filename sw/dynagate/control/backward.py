@@ -11,10 +11,11 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.control.cost import DT, CostGraphs, Expansion
 from dynagate.control.forward import split_states, with_cost
-from dynagate.control.knot_step import KnotStep
+from dynagate.control.knot_step import KnotStep, Steps
 from dynagate.control.numbers import Floats
 from dynagate.control.riccati import CostToGo, Gains, moved, regularized, riccati
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
+from dynagate.control.shooting import SingleShooting
 from dynagate.control.terminal_unit import OneUnit
 from dynagate.control.torque_bounds import FreeTorques
 from dynagate.dynamics.spatial import select, zeros
@@ -46,6 +47,8 @@ class Backward:
     """The bounds of torques."""
     unit: OneUnit
     """The unit of the cost, for formats of integers."""
+    shooting: SingleShooting
+    """The gaps between knots."""
 
     def sweep(self, knots: int, each: tuple[str, ...]) -> Loop:
         """Return the loop from the last knot to the first, given the inputs of each knot besides its state and
@@ -56,11 +59,11 @@ class Backward:
             "sweep",
             self.robot.name,
             (*split_states(self.step, "drives_new"), *steps, self._driven(linear), *self._knot()),
-            {"slope_next": "slope", "curvature_next": "curvature", **SUMS, **self.unit.carry},
+            {"slope_next": "slope", "curvature_next": "curvature", **SUMS, **self.shooting.sums, **self.unit.carry},
             Count(knots),
-            (*NOW.values(), *(("drives_new",) if self.step.states else ()), *each),
+            (*NOW.values(), *(("drives_new",) if self.step.states else ()), *self._gaps, *each),
             ("gains_new", "feeds_new"),
-            (*SUMS, *self.numbers.first_gain),
+            (*SUMS, *self.numbers.first_gain, *self.shooting.sums),
             backwards=True,
         )
 
@@ -73,6 +76,10 @@ class Backward:
             return self._begun(CostToGo(cost.by_x, regularized(cost.by_xx, reg)))
 
         return with_cost(self.costs, "end", True, record).named({"q": "q_last_new", "qd": "qd_last_new"}, {})
+
+    @property
+    def _gaps(self) -> tuple[str, ...]:
+        return tuple(f"{name}_new" for name in self.shooting.plan)
 
     def _begun(self, value: CostToGo) -> dict[str, Any]:
         return self.unit.begun(value)
@@ -88,14 +95,14 @@ class Backward:
         outputs = output_values(linear.outputs, values)
         return recording.graph(self._derivatives(outputs["a"], outputs["b"][:, self.torques.driven]))
 
-    def _knot(self) -> tuple[Graph | Loop, ...]:
+    def _knot(self) -> Steps:
         n, nx, nu = self.robot.nv, self.step.size, len(self.torques.driven)
 
         def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
             slope, curvature = recording.input("slope", (nx,)), recording.input("curvature", (nx, nx), symmetric=True)
             a, b = recording.input("a", (nx, nx)), recording.input("b", (nx, nu))
             sums = {name: recording.input(name, ()) for name in ("reg_now", *SUMS.values())}
-            after = CostToGo(slope, curvature)
+            after, rise = self.shooting.ahead(recording, CostToGo(slope, curvature))
             if self.step.moves_by_velocity:
                 unit = np.eye(n, nx).astype(object)
                 after, a, b = (
@@ -110,7 +117,7 @@ class Backward:
                 return riccati(after, a, b, cost, reg, held, finite=self.numbers.finite)
 
             value, gains = self.unit.back(recording, solve, cost, reg)
-            return {**value, **self._gains(sums, gains)}
+            return {**value, **rise, **self._gains(sums, gains)}
 
         return (with_cost(self.costs, "riccati", False, record).named(NOW, {}),)
 
@@ -153,10 +160,11 @@ class BlockedBackward(Backward):
     def _derivatives(self, a: Array, b: Array) -> dict[str, Array]:
         return {"a": a, "b": b, "a_rows": self._blocks.rows(a.T), "b_rows": self._blocks.pushes(b.T)}
 
-    def _knot(self) -> tuple[Graph | Loop, ...]:
+    def _knot(self) -> Steps:
         others: dict[str, tuple[int, ...]] = {"fall_sum": (), "right_sum": (), **self.torques.shapes}
         solve = self._blocks.solve_graph(self.robot.name, others, self.torques.held, self._gains)
-        return (self._expansion(), *self._blocks.steps(self.robot.name, solve))
+        steps = self._blocks.steps(self.robot.name, solve)
+        return (self._expansion(), *self.shooting.in_blocks(self._blocks, steps))
 
     def _expansion(self) -> Graph:
         """Return the graph of the cost of a knot about its state, in blocks."""

@@ -21,6 +21,7 @@ from dynagate.control.forward import bounded, carried, joined_states, recorded, 
 from dynagate.control.joint_bounds import WITHIN
 from dynagate.control.knot_step import KnotStep
 from dynagate.control.numbers import FLOATS, Floats
+from dynagate.control.shooting import shooting_class
 from dynagate.control.state_bounds import FreeStates, states_of
 from dynagate.control.terminal_unit import OneUnit, units_of
 from dynagate.control.torque_bounds import torques_of
@@ -78,6 +79,8 @@ class IlqrOptions:
     """Bounds of joint positions and speeds, and constraints; None for no bounds."""
     within: float = WITHIN
     """Accepted violation of these, as a fraction of a joint's range or of a constraint's scale."""
+    multiple: bool = False
+    """Whether the first guess has states of its own, with gaps between knots."""
 
     @property
     def states(self) -> FreeStates:
@@ -90,8 +93,10 @@ def ilqr_loop(robot: Robot, cost: Cost, options: IlqrOptions) -> Loop:
 
     Its inputs are the start q0 (nq,), qd0 (nv,); the guess qs (knots, nq), qds, us (knots, nv), feeds (knots, nv) and
     gains (knots, nv, nx), and drives (knots, nx - 2 nv) if actuators keep states; the inputs of the cost; and the
-    initial values in `begin`. Its outputs are those in `last`: the trajectory as qs_new, ..., and the flags ()
-    `converged` and `good`. A state has nx numbers: q and q̇ along velocities, and states of actuators.
+    initial values in `begin`. With gaps between knots, `gaps` (knots, 2 nv), the guess of the states after each knot,
+    qs_next (knots, nq) and qds_next, and the flag () `opened` to use it. Its outputs are those in `last`: the
+    trajectory as qs_new, ..., and the flags () `converged` and `good`. A state has nx numbers: q and q̇ along
+    velocities, and states of actuators.
 
     Args:
         robot: The robot.
@@ -109,6 +114,7 @@ def begin(options: IlqrOptions) -> dict[str, Any]:
     """Return the other inputs of the first iteration."""
     return {
         **options.states.begin(options.knots),
+        **shooting_class(options.multiple).begin,
         "alpha": 1.0,
         "total": 0.0,
         "cost": 0.0,
@@ -151,9 +157,12 @@ class _Builder:
         self.costs = CostGraphs(robot, cost, options.step.dt, options.kept)
         self.each = (*self.step.inputs, *self.costs.each)
         self.numbers, self.states = options.numbers, options.states
+        self.shooting = shooting_class(options.multiple)(robot)
         torques = torques_of(self.nv, options.bounds)
         unit = units_of(self.costs, options.step, torques.driven) if self.numbers.finite else OneUnit()
-        self.pass_back = backward_class(self.step)(robot, self.costs, self.step, self.numbers, torques, unit)
+        self.pass_back = backward_class(self.step)(
+            robot, self.costs, self.step, self.numbers, torques, unit, self.shooting
+        )
 
     def loop(self) -> Loop:
         options = self.options
@@ -162,8 +171,8 @@ class _Builder:
             **{f"{name}_new": name for name in (*self._plan, "gains", "feeds", "q_last", "qd_last")},
             **{"cost_new": "cost", "fall_new": "fall", "reg_used": "reg", "fresh_new": "fresh"},
         }
-        carry |= {**self.numbers.carry, **self.states.carry}
-        ends += (*self.numbers.ends, *self.states.ends)
+        carry |= {**self.numbers.carry, **self.states.carry, **self.shooting.carry}
+        ends += (*self.numbers.ends, *self.states.ends, *self.shooting.ends)
         bounds = self.states.steps(options.knots, options.within, options.iterations)
         steps = (self._search(), self._choice(), self._rule(), *bounds, self._backward(), self._verdict())
         plan = tuple(f"{name}_new" for name in self._plan)
@@ -175,7 +184,8 @@ class _Builder:
     def _plan(self) -> dict[str, tuple[str, int]]:
         """Values of each knot of a plan: name -> name in the line search, and count of numbers."""
         plan = {"qs": ("q_try", self.robot.nq), "qds": ("qd_try", self.nv), "us": ("u_try", self.nv)}
-        return {**plan, "drives": ("drive_try", self.drives)} if self.drives else plan
+        plan |= {"drives": ("drive_try", self.drives)} if self.drives else {}
+        return {**plan, **{name: (tried, 2 * self.nv) for name, tried in self.shooting.plan.items()}}
 
     # forwards
 
@@ -183,7 +193,7 @@ class _Builder:
         """Return the line search: rollouts with shorter and shorter steps, until one is accepted."""
         steps = (self._forward(), self._judge())
         tried = (name for name, _ in self._plan.values())
-        last = (*tried, "q_end", "qd_end", "cost_try", "accepted", "length")
+        last = (*tried, "q_end", "qd_end", "cost_try", "accepted", "length", *self.shooting.largest)
         stop = Until("refused", 0.5, self.options.trials)
         return Loop("search", self.robot.name, steps, {"alpha_next": "alpha"}, stop, last=last)
 
@@ -192,12 +202,12 @@ class _Builder:
         return Loop(
             "forward",
             self.robot.name,
-            (self._torques(), *stepped(self.costs, self.step, "u_try")),
-            carried(self.step),
+            (self._torques(), *self.shooting.joined(stepped(self.costs, self.step, "u_try"))),
+            {**carried(self.step), **self.shooting.largest},
             Count(self.options.knots),
-            (*self._plan, "gains", "feeds", *self.each),
+            (*self._plan, "gains", "feeds", *self.each, *self.shooting.guess),
             tuple(name for name, _ in self._plan.values()),
-            ("q_end", "qd_end", "total_next", *unsolved),
+            ("q_end", "qd_end", "total_next", *unsolved, *self.shooting.largest),
         )
 
     def _torques(self) -> Graph:
@@ -228,8 +238,10 @@ class _Builder:
                 recording.input(name, ())[()] for name in ("total_next", "cost", "fall", "alpha", "fresh")
             )
             reached = self.step.infinite_if_unsolved(recording, total + self.costs.final.value(recording, values))
-            expected = fall * alpha * (1.0 + alpha * -0.5)
-            enough = select(cost - reached + expected * -ACCEPTED, 1.0, select(FLAT - fall, 1.0, 0.0))
+            own = {name: recording.input(name, ())[()] for name in self.shooting.numbers}
+            expected, closed = self.shooting.expected(own, fall, alpha)
+            flat = self.shooting.flat(own, fall)
+            enough = select(cost - reached + closed + expected * -ACCEPTED, 1.0, select(FLAT - flat, 1.0, 0.0))
             if_finite = self.numbers.if_finite
             finite = if_finite(reached, if_finite(-reached, 1.0, 0.0), 0.0)
             accepted = select(fresh, finite, select(finite, enough, 0.0))
@@ -273,7 +285,7 @@ class _Builder:
         robot, n, o = self.robot, self.nv, self.options
         ends = {"q_end": (robot.nq,), "q_last": (robot.nq,), "qd_end": (n,), "qd_last": (n,)}
         numbers = ("accepted", "length", "reg", "fresh", "cost", "cost_try", "fall")
-        shapes: dict[str, tuple[int, ...]] = {**ends, **dict.fromkeys(numbers, ())}
+        shapes: dict[str, tuple[int, ...]] = {**ends, **dict.fromkeys((*numbers, *self.shooting.numbers), ())}
         shapes |= self.states.shapes(self.numbers, o.iterations)
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
@@ -282,12 +294,14 @@ class _Builder:
             after = select(INCREASES - length, more, select(length - DECREASES, less, reg))
             reg = select(fresh, reg, select(accepted, after, more))
             reached = select(accepted, tried, cost)
+            own = {name: x[name][()] for name in self.shooting.numbers}
+            fall, apart = self.shooting.remaining(accepted, own, fall)
             flat = select(o.tolerance - fall * 0.5, 1.0, 0.0)
             ends = {
                 "q_last_new": chosen(accepted, x["q_end"], x["q_last"]),
                 "qd_last_new": chosen(accepted, x["qd_end"], x["qd_last"]),
             }
-            ends |= self.states.judged(self.numbers, x, reached, fall, flat)
+            ends |= self.states.judged(self.numbers, x, reached, fall, flat) | apart
             return {
                 **ends,
                 "reg_now": reg,
@@ -303,6 +317,7 @@ class _Builder:
         """Return the loop of backward passes with increasing regularization, until all pivots are positive."""
         sweep = self.pass_back.sweep(self.options.knots, self.each)
         last = ("gains_new", "feeds_new", "fall_new", "right_new", "reg_used", *self.numbers.first_gain)
+        last += tuple(self.shooting.sums)
         return Loop(
             "backward",
             self.robot.name,

@@ -12,7 +12,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import ABOVE_ZERO, check_positive, is_whole, numbers
+from dynagate.base.arguments import (
+    ABOVE_ZERO,
+    check_positive,
+    check_unit_vectors,
+    is_whole,
+    numbers,
+    shown,
+    spread,
+)
 from dynagate.base.arrays import Array
 from dynagate.base.changed_options import changed_in_call, of_call
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
@@ -23,6 +31,7 @@ from dynagate.control.constraints import Constraint, checked, motion_bounds, wit
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
 from dynagate.control.joint_bounds import SHIFT, WEIGHT, WITHIN, of_last
+from dynagate.control.shooting import GAPS, NEXT, shooting_class
 from dynagate.control.state_bounds import FreeStates
 from dynagate.control.training_problems import check_solved
 from dynagate.fixedpoint.assign import Policy
@@ -72,6 +81,8 @@ class Ilqr(Solver):
             augmented Lagrangian keeps them.
         within: Tolerated violation of joint bounds and constraints, as a part of the range of the joint or of the scale
             of the constraint.
+        shooting: "single", or "multiple" for calls with `states=`: the first guess has states of its own, and steps
+            close the gaps between knots.
         integrator: An explicit integrator, as of `dynagate.Rollout`.
         form, forces, constrained, implicit_damping: Options of the steps, as of `dynagate.Rollout`.
         contacts: Rigid ground, as of `dynagate.Rollout`. A motion with a step that has not converged costs infinity.
@@ -115,6 +126,7 @@ class Ilqr(Solver):
         joint_bounds: Any = None,
         constraints: Sequence[Constraint] = (),
         within: float = WITHIN,
+        shooting: Literal["single", "multiple"] = "single",
         integrator: str | None = None,
         form: str | None = None,
         forces: Sequence[Force] = (),
@@ -131,6 +143,8 @@ class Ilqr(Solver):
         check_counts(knots=knots, iterations=iterations)
         _check(tolerance, regularization)
         check_positive("within", within, "a part of a joint's range")
+        if shooting not in ("single", "multiple"):
+            raise ArgumentError(f"shooting={shown(shooting)}; expected 'single' or 'multiple'", code="DG-SOLVER-067")
         self.constraints = checked(constraints)
         if self.constraints and isinstance(cost, Cost):
             cost = with_inputs(cost, self.constraints)
@@ -157,6 +171,7 @@ class Ilqr(Solver):
             self.bounds,
             kept=motion_bounds(self.robot, cost, self.joints, self.constraints),
             within=float(within),
+            multiple=shooting == "multiple",
         )
         self.overflows: Mapping[str, int] = {}
         self.compile(lambda: ilqr_loop(self.robot, cost, self.options))
@@ -168,6 +183,7 @@ class Ilqr(Solver):
         tau: npt.ArrayLike | None = None,
         *,
         warm: Solution | None = None,
+        states: npt.ArrayLike | None = None,
         **inputs: npt.ArrayLike,
     ) -> Solution:
         """Plan motions from start states.
@@ -182,6 +198,9 @@ class Ilqr(Solver):
                 unless given.
             warm: Solution to begin with instead: its torques, and its gains about its motion. A problem whose solution
                 is not finite begins with torques that hold the robot, and is flagged in `cold`.
+            states: First guess of the states [q, q̇], (..., knots + 1, nq + nv), with `shooting="multiple"`. They need
+                not follow from the torques. The first is replaced by the start. Without them, and with `warm`, the
+                motion of the torques is the guess. States of actuators have no guess: they follow from the torques.
             inputs: Inputs of the cost, and inputs of forces and constraints at each knot. Leading axes may be left out.
                 States of actuators before the first knot, by name, are 0 unless given.
 
@@ -194,7 +213,7 @@ class Ilqr(Solver):
         """
         self.check_open()
         with np.errstate(all="ignore"):
-            problems, cold = self._problems(q0, qd0, tau, warm, inputs)
+            problems, cold = self._problems(q0, qd0, tau, warm, inputs, states)
             problems.run()
             solution = _solution(problems, self.options.states, cold)
             if self.options.kept:
@@ -263,6 +282,7 @@ class Ilqr(Solver):
         if not is_whole(word) or not SHORTEST <= word <= LONGEST:
             raise ArgumentError(f"word={word!r}; expected {SHORTEST} to {LONGEST} bits", code="DG-SOLVER-034")
         self.options.states.check_integers()
+        shooting_class(self.options.multiple).check_integers()
         self.knot_step.check_on_chip()
         if self.step.contacts is not None:
             raise ArgumentError(
@@ -337,12 +357,16 @@ class Ilqr(Solver):
             asked[name] = loop_input(name, shape)
         if self.options.kept:
             asked[WEIGHT] = loop_input(WEIGHT, ())
+        if self.options.multiple:
+            nexts = dict(zip(NEXT, ((knots, robot.nq), (knots, n)), strict=True))
+            asked |= {name: loop_input(name, shape) for name, shape in {**nexts, "opened": ()}.items()}
         return asked
 
     @property
     def fixed(self) -> dict[str, Array]:
         n = self.robot.nv
         values = {"feeds": np.zeros((self.knots, n)), "qd_last": np.zeros(n), **begin(self.options)}
+        values |= {GAPS: np.zeros((self.knots, 2 * n))} if self.options.multiple else {}
         return {**{name: np.asarray(value, self.dtype)[None] for name, value in values.items()}, **self.begun_knots}
 
     def new_outputs(self, batch: int) -> dict[str, Array]:
@@ -367,6 +391,7 @@ class Ilqr(Solver):
         tau: npt.ArrayLike | None,
         warm: Solution | None,
         inputs: Mapping[str, npt.ArrayLike],
+        states: npt.ArrayLike | None = None,
     ) -> tuple[Problems, Array]:
         """Return the problems of a call, and which of them had a warm start that is not finite (*leading).
 
@@ -379,6 +404,7 @@ class Ilqr(Solver):
             raise ArgumentError(
                 "tau and warm are both given; expected one of them as the first guess", code="DG-SOLVER-037"
             )
+        self._check_states(states, warm)
         if warm is not None:
             if not isinstance(warm, Solution):
                 raise ArgumentTypeError(
@@ -392,9 +418,42 @@ class Ilqr(Solver):
             values |= {"drives": ("drives", 0.0)} if self.states else {}
         eases = self.options.states.eases(problems.arrays["q0"], problems.arrays["qd0"], self.knots)
         values |= {name: (name, problems.shaped(array)) for name, array in eases.items()}
-        values |= self._multipliers(warm, cold)
+        values |= self._multipliers(warm, cold) | self._states(problems, states)
         self.put(problems, values | self.inputs_by_name(inputs))
         return problems, cold
+
+    def _check_states(self, states: npt.ArrayLike | None, warm: Solution | None) -> None:
+        """Raise ArgumentError if a call has a guess of states that the solver cannot use."""
+        if states is None:
+            return
+        if not self.options.multiple:
+            raise ArgumentError(
+                "states= of a solver with shooting='single'; expected dynagate.ilqr(..., shooting='multiple'), or no "
+                "states",
+                code="DG-SOLVER-068",
+            )
+        if warm is not None:
+            raise ArgumentError(
+                "states and warm are both given; expected one of them as the first guess", code="DG-SOLVER-069"
+            )
+
+    def _states(self, problems: Problems, states: npt.ArrayLike | None) -> dict[str, tuple[str, Any]]:
+        """Return the guess of the states after each knot, by the names of inputs."""
+        if not self.options.multiple:
+            return {}
+        nq, nv = self.robot.nq, self.robot.nv
+        if states is None:
+            start = problems.start("q0")[..., None, :]
+            values = {"qs_next": np.where(np.isfinite(start), start, self._somewhere), "qds_next": 0.0, "opened": 0.0}
+            return {name: (name, x) for name, x in values.items()}
+        every = spread("states", states, problems.leading, (self.knots + 1, nq + nv))
+        check_unit_vectors("states", self._units, every[..., :nq].reshape(-1, nq))
+        after = problems.shaped(every[:, 1:])
+        return {
+            "qs_next": ("states", after[..., :nq]),
+            "qds_next": ("states", after[..., nq:]),
+            "opened": ("opened", 1.0),
+        }
 
     def _warmed(self, problems: Problems, warm: Solution) -> tuple[dict[str, Array], Array]:
         """Return torques, motion and gains to begin with, by name, and which problems have no warm start (*leading).
@@ -486,6 +545,7 @@ def _solution(problems: Problems, states: FreeStates, cold: Array) -> Solution:
         multipliers=np.zeros((*cold.shape, q.shape[-2] - 1, 0)),
         end_multipliers=np.zeros((*cold.shape, 0)),
         weight=np.zeros(cold.shape),
+        gap=output("apart_new") if "apart_new" in outputs else np.zeros(cold.shape),
         actuators=output("drives_new") if "drives_new" in outputs else np.zeros((*q.shape[:-2], q.shape[-2] - 1, 0)),
     )
 

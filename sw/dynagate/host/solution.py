@@ -60,6 +60,8 @@ class Solution:
     """Weight (...) of squared violations, relative to the ranges of joints and the scales of constraints."""
     actuators: Array
     """States of actuators (..., knots, nx - 2 nv) before each knot, in the order of `forces=`."""
+    gap: Array
+    """Largest entry (...) of the gaps between knots, rad or m, rad/s or m/s; 0 with `shooting="single"`."""
 
     def shifted(self, knots: int = 1) -> Solution:
         """Return the motion from a later knot on, as the guess of the next problem. The last torques and gains are
