@@ -568,14 +568,15 @@ def swept(w: np.ndarray, b: np.ndarray, recovery: np.ndarray, r: np.ndarray, s: 
         sticking = before - np.linalg.solve(block, u)
         wish = before[1:] - u[1:] / steep[1]
         way = wish / max(1e-300, np.linalg.norm(wish))
-        pressing = block[0, 0] + mu * block[0, 1:] @ way
-        normal = -without[0] / pressing if pressing > block[0, 0] / 8 else max(0.0, before[0] - u[0] / steep[0])
+        pressing, length = block[0, 0] + mu * block[0, 1:] @ way, np.linalg.norm(wish)
+        slides = pressing > block[0, 0] / 8 and length > -mu * without[0] / pressing
+        normal = -without[0] / pressing if slides else max(0.0, before[0] - u[0] / steep[0])
         if without[0] >= 0.0:
             r[own] = 0.0
         elif sticking[0] > 0.0 and np.linalg.norm(sticking[1:]) < mu * sticking[0]:
             r[own] = sticking
         else:
-            r[own] = normal * np.array([1.0, *(mu * way)])
+            r[own] = [normal, *(way * min(length, mu * normal))]
         leaving, lift = 0.0 if r[n] > 0.0 else w[n] @ r + b[n], s[c]
         s[c] = max(0.0, s[c] - (w[n, ::3] @ s + leaving + recovery[c]) / steep[0])
         moved = max(moved, *np.abs(block @ (r[own] - before)), abs(s[c] - lift) * steep[0])

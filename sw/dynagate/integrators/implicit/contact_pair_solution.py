@@ -3,9 +3,10 @@
 Sweeps with these solutions take fewer iterations than sweeps with projections. A pair is open, or it sticks, or it
 slides:
 
-    0 ≤ u_n: r = 0,    |r_t| ≤ μ r_n: u = 0,    else u_n = 0, r_t = μ r_n d with d along r_t - u_t / ρ.
+    0 ≤ u_n: r = 0,    |r_t| ≤ μ r_n: u = 0,    else u_n = 0, r_t = μ r_n d with d along x = r_t - u_t / ρ.
 
-The direction d is that of the sweep before, and a fixed point of the sweeps solves the conditions for any ρ > 0.
+The direction d is that of the sweep before. If x is inside the disc of radius μ r_n, the sweep before has pushed the
+pair along d. The tangential impulse is then x, so that a fixed point of the sweeps solves the conditions for any ρ > 0.
 
 Integers have the same law. Small impulses are multiplied before they are squared, and a pair that moves by less than
 the tolerance keeps its impulses, so that they do not alternate by one unit in the last place.
@@ -75,14 +76,17 @@ def pair_solution(
     """
     sticking = r - stiff @ u if largest is None else _sticking_in_integers(stiff, r, u, largest, tolerance)
     closing = block[0] @ r - u[0]
-    direction = _direction(r[1:] - u[1:] * inverse[1], largest)
+    shifted = r[1:] - u[1:] * inverse[1]
+    direction = _direction(shifted, largest)
+    length = shifted @ direction
     steepness = block[0, 0] + friction * (block[0, 1:] @ direction)
     slides = select(steepness - LEAST * block[0, 0], 1.0, 0.0)
     other = 1.0 if largest is None else block[0, 0] + 1.0 / largest
     along = closing * (1.0 / select(slides, steepness, other))
-    normal = select(slides, along, r[0] - u[0] * inverse[0])
+    normal = select(slides * select(length - friction * along, 1.0, 0.0), along, r[0] - u[0] * inverse[0])
     normal = select(normal, normal, 0.0)
-    sliding = array([normal, *(direction * (friction * normal))])
+    radius = friction * normal
+    sliding = array([normal, *chosen(length - radius, direction * radius, shifted)])
     return chosen(closing, chosen(_in_cone(sticking, friction, largest), sticking, sliding), zeros(3))
 
 
