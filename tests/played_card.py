@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dynagate.native.chains.warp import WarpChain
 from dynagate.native.compile import Compiler
 from dynagate.native.gpu import GpuKernel
 from dynagate.native.gpu_loop import GpuLoop
@@ -25,7 +26,7 @@ ON_HOST = Compiler(
 
 def play_card(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Functions and loops on device "cuda" run on the host that plays the GPU, compiled in the folder."""
-    for kind in (GpuKernel, GpuLoop):
+    for kind in (GpuKernel, GpuLoop, WarpChain):
         on_host = partial(kind, folder=folder, toolchain=ON_HOST)
         monkeypatch.setattr(f"dynagate.host.devices.cuda.{kind.__name__}", on_host)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,12 @@ import dynagate
 import numpy as np
 import numpy.typing as npt
 from dynagate import Robot
-from dynagate.base.errors import ArgumentError
-from dynagate.dynamics.serial_chains.cfa import check_bodies, constants
-from dynagate.dynamics.serial_chains.scans import check_serial
-from dynagate.dynamics.tree import Tree
-from dynagate.graph.reference_gradient import relative_errors
-from dynagate.graph.single_precision import MAX_ERROR, SEED, STATES, drawn_region
+from dynagate.graph.single_precision import check_accelerations
+from dynagate.native.chains.numbers import ChainNumbers
 from dynagate.native.compile import C, library
 from dynagate.native.headers import with_headers
 from dynagate.native.source import CSource
-from parallel.steps import BLOCK_NUMBERS, header
+from parallel.steps import header
 
 PAPER = ("jsiia", "abia", "cfa")
 ALGORITHMS = ("aba", *PAPER)
@@ -65,37 +60,6 @@ class ChainConstants(ctypes.Structure):
     ]
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What a chain's loops read. slides: (links,) whether a joint does. links, blocks: (links, LINK_NUMBERS) and, of
-    constraint forces, (links, BLOCK_NUMBERS), as `steps` names them. base: (6,) its acceleration, less gravity.
-    rotors: whether a joint has an armature. refined: whether constraint forces are corrected once."""
-
-    slides: Array
-    links: Array
-    blocks: Array
-    base: Array
-    rotors: bool
-    refined: bool
-
-    @classmethod
-    def of(cls, robot: Robot, algorithm: str) -> Numbers:
-        """Raises RobotError as `ForwardDynamics`."""
-        robot.check_uncoupled("forward dynamics of long chains")
-        tree = Tree(robot, reduced=False)
-        (check_bodies if algorithm == "cfa" else check_serial)(tree)
-        slides = np.array([tree.slides(i) for i in tree.links], dtype=np.uint8)
-        rotors = any(a > 0.0 for a in tree.armature)
-        return cls(
-            slides,
-            _link_numbers(tree),
-            _block_numbers(tree) if algorithm == "cfa" else np.zeros((1, BLOCK_NUMBERS)),
-            np.array([0.0, 0.0, 0.0, *tree.base_acceleration], dtype=np.float64),
-            rotors,
-            rotors or bool(slides.any()),
-        )
-
-
 class ForwardDynamics:
     """q̈ of a serial chain of revolute and prismatic joints for a batch, on one core.
 
@@ -118,12 +82,12 @@ class ForwardDynamics:
         self.algorithm, self.dtype, self.links = algorithm, np.dtype(dtype), len(robot.links)
         own = dense or ("lapack" if self.links >= LAPACK_LINKS else "ldl")
         self._lapack = (algorithm, own) == ("jsiia", "lapack")
-        numbers = Numbers.of(robot, algorithm)
+        numbers = ChainNumbers.of(robot, algorithm)
         self._kept = [
             numbers.slides,
             *(np.ascontiguousarray(part, self.dtype) for part in (numbers.links, numbers.blocks, numbers.base)),
         ]
-        self._chain = ChainConstants(self.links, *(part.ctypes.data for part in self._kept), numbers.refined)
+        self._chain = ChainConstants(self.links, *(part.ctypes.data for part in self._kept), numbers.loses_digits)
         loaded, suffix = _loaded(numbers.rotors, self.dtype == np.float64), TYPES[self.dtype]
         entry = "mass" if self._lapack else algorithm
         self._call = getattr(loaded, f"{entry}_{suffix}")
@@ -131,7 +95,7 @@ class ForwardDynamics:
         work.restype = ctypes.c_long
         self._work = _aligned(work(ctypes.c_long(self.links)) * getattr(loaded, f"lanes_{suffix}")(), self.dtype)
         if checked and self.dtype == np.float32:
-            check_chain(robot, algorithm, self)
+            check_accelerations(robot, algorithm, self)
 
     def __call__(self, q: Array, qd: Array, tau: Array) -> Array:
         """q̈ (batch, links) in rad/s², m/s² where a joint slides, from q, q̇ and τ (batch, links). Raises ValueError: a
@@ -168,22 +132,6 @@ class ForwardDynamics:
                 raise ValueError(f"jsiia: the mass matrix is not positive definite in {self.dtype} (pivot {info})")
 
 
-def check_chain(robot: Robot, algorithm: str, dynamics: Dynamics) -> None:
-    """Raise ArgumentError if accelerations in float32 are wrong at a drawn state of this chain."""
-    states = drawn_region(robot).sample("forward_dynamics", STATES, SEED)
-    with dynagate.compile(robot, "forward_dynamics", device="numpy", form="scan") as reference:
-        expected = reference(**states).qdd
-    with np.errstate(all="ignore"):
-        found = dynamics(*(states[name].astype(np.float32) for name in ("q", "qd", "tau")))
-        error = float(relative_errors(found, expected).max())
-    if not error <= MAX_ERROR:
-        raise ArgumentError(
-            f"{algorithm} in float32 errs by {100.0 * error:.2g} % for robot '{robot.name}' of {len(robot.links)} "
-            f"links; at most {100.0 * MAX_ERROR:g} % is accepted, at {STATES} drawn states. Expected float64, aba, "
-            "a shorter chain, or checked=False for timings"
-        )
-
-
 def _aligned(count: int, dtype: np.dtype[Any]) -> Array:
     """Zeros that begin on a cache line."""
     raw = np.zeros(count * dtype.itemsize + 64, dtype=np.uint8)
@@ -203,24 +151,3 @@ def source(rotors: bool) -> CSource:
     texts = {name: (own / name).read_text() for name in ("chain.c", "chain.h")}
     texts = with_headers({**texts, "steps.h": header(rotors)})
     return CSource("chain", texts, hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16])
-
-
-def _link_numbers(tree: Tree) -> Array:
-    """(links, LINK_NUMBERS), as `steps` names them."""
-    rows = []
-    for i, link in enumerate(tree.robot.links):
-        mass, first, second = tree.inertias[i]
-        upper = np.array(second, dtype=np.float64)[np.triu_indices(3)]
-        armature = link.joint.armature
-        pose = [*np.ravel(link.joint.rotation), *link.joint.translation]
-        rows.append([*pose, mass, *first, *upper, armature, link.joint.damping, math.sqrt(armature)])
-    return np.array(rows, dtype=np.float64)
-
-
-def _block_numbers(tree: Tree) -> Array:
-    """(links, BLOCK_NUMBERS), as `steps` names them."""
-    links = constants(tree)
-    mobility, fixed, above = (np.array(part, dtype=np.float64) for part in (links.mobility, links.fixed, links.above))
-    coupled = np.zeros_like(mobility)
-    coupled[:-1] = mobility[:-1] @ fixed[1:].transpose(0, 2, 1)
-    return np.concatenate([part.reshape(len(part), 36) for part in (mobility, above, coupled)], axis=1)

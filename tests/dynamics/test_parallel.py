@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import dynagate
 import numpy as np
@@ -29,16 +30,16 @@ from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.graph import Graph, GraphWarning
 from dynagate.graph.reference_gradient import relative_errors
 from dynagate.graph.single_precision import check_single_precision
+from dynagate.native.chains.numbers import ChainNumbers
+from dynagate.native.chains.warp import FORMS, WarpChain, shared_numbers, warp_source
 from dynagate.native.compile import CUDA, library
 from dynagate.operators.compute import CompiledCompute
 from dynagate.operators.creation import operator as operator_of
 from dynagate.robot.random_chain import random_chain
-from parallel.loops import ALGORITHMS, ForwardDynamics, Numbers, forward_dynamics
-from parallel.warp import ALGORITHMS as ON_A_WARP
-from parallel.warp import WarpDynamics, chain_numbers, source
+from parallel.loops import ALGORITHMS, ForwardDynamics, forward_dynamics
 
 from tests.oracle import pinocchio_of, reference
-from tests.played_card import ON_HOST, live, needs_nvcc
+from tests.played_card import ON_HOST, live, needs_nvcc, play_card
 from tests.samples import inputs_of, states
 
 SCAN_FORMS = ("jsiia", "abia")
@@ -237,60 +238,96 @@ def test_lapack_and_the_loops_solve_the_same_mass_matrix(count: int, batch: int)
     np.testing.assert_allclose(by_loops, by_lapack, rtol=1e-8)
 
 
-def warp_equals_pinocchio(algorithm: str, robot: Robot, folder: Path) -> None:
+def by_warps(warp: WarpChain, *state: np.ndarray) -> np.ndarray:
+    outputs = warp.new_outputs(len(state[0]))
+    warp(dict(zip(("q", "qd", "tau"), state, strict=True)), outputs)
+    return outputs["qdd"]
+
+
+def warp_equals_pinocchio(form: str, robot: Robot, folder: Path) -> None:
     """And its results have the same bits whichever lane is first, so none reads what another one writes meanwhile."""
     links = len(robot.links)
     state = sample(links, 9)
-    warp = WarpDynamics(robot, algorithm, folder=folder, toolchain=ON_HOST)
-    order = ctypes.c_int.in_dll(warp.program._functions, "last_lane_first")
+    warp = WarpChain(robot, form, folder=folder, toolchain=ON_HOST)
+    order = ctypes.c_int.in_dll(warp._functions, "last_lane_first")
     found = []
     for last_first in (0, 1):
         order.value = last_first
-        found.append(warp(*state))
+        found.append(by_warps(warp, *state))
     warp.close()
-    assert live(warp.program) == 0  # type: ignore[arg-type]
+    assert live(warp) == 0  # type: ignore[arg-type]
     np.testing.assert_array_equal(*found)
     assert relative_errors(found[0], by_pinocchio(robot, *state)).max() <= bound(links), links
 
 
-@pytest.mark.parametrize("algorithm", ON_A_WARP)
-def test_a_warp_shares_the_links_of_a_chain(algorithm: str, tmp_path: Path) -> None:
-    warp_equals_pinocchio(algorithm, random_chain(5, 2, prismatic=0.4, armature=0.2), tmp_path)
+@pytest.mark.parametrize("form", ["jsiia", "cfa_refined"])
+def test_a_warp_shares_the_links_of_a_chain(form: str, tmp_path: Path) -> None:
+    warp_equals_pinocchio(form, random_chain(5, 2, prismatic=0.4, armature=0.2), tmp_path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("algorithm", ON_A_WARP)
-def test_warps_on_chains_of_any_length(algorithm: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_warps_on_chains_of_any_length(form: str, tmp_path: Path) -> None:
     """Up to more links than lanes."""
     for count in (1, 2, 3, 9, 16, 31, 32, 33, 50):
-        warp_equals_pinocchio(algorithm, random_chain(count, 3), tmp_path)
-    single = WarpDynamics(random_chain(9, 3), algorithm, np.float32, folder=tmp_path, toolchain=ON_HOST)
+        warp_equals_pinocchio(form, random_chain(count, 3), tmp_path)
+    single = WarpChain(random_chain(9, 3), form, np.float32, folder=tmp_path, toolchain=ON_HOST)
     state = sample(9, 40)
     expected = by_pinocchio(random_chain(9, 3), *state)
-    found = single(*(x.astype(np.float32) for x in state))
+    found = by_warps(single, *(x.astype(np.float32) for x in state))
     assert found.dtype == np.float32
-    assert relative_errors(found, expected).max() <= FLOAT32[algorithm]
+    assert relative_errors(found, expected).max() <= FLOAT32[form.removesuffix("_refined")]
+
+
+def test_a_function_by_warps_is_compared_in_float32(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    play_card(monkeypatch, tmp_path)
+    robot, state = random_chain(5, 2), sample(5, 6)
+    options: dict[str, Any] = {"device": "cuda", "warp": True}
+    with dynagate.compile(robot, "forward_dynamics", form="jsiia", **options) as warp:
+        found = warp(*(x.astype(np.float32) for x in state)).qdd
+        assert found.dtype == np.float32
+        assert relative_errors(found, by_pinocchio(robot, *state)).max() <= 1e-4
+        assert repr(warp).count("a warp per chain") == 1
+    long = random_chain(12, 5, prismatic=0.4, armature=0.2)
+    with pytest.raises(ArgumentError, match="cfa in float32 errs by .* for robot 'chain_12' of 12 links; at most 1 %"):
+        dynagate.compile(long, "forward_dynamics", form="cfa", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"form": "abia"}, "form 'abia' of a warp per chain; expected jsiia, cfa or cfa_refined"),
+        ({}, "form '' of a warp per chain; expected jsiia, cfa or cfa_refined"),
+        ({"form": "cfa", "pack": True}, "warp=True with pack=; expected no pack=, or no warp=True"),
+        ({"form": "cfa", "external_forces": True}, "warp=True with external_forces=; expected no external_forces="),
+        ({"form": "cfa", "device": "cpu"}, "warp"),
+    ],
+    ids=str,
+)
+def test_what_a_warp_does_not_take(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        dynagate.compile(random_chain(3, 1), "forward_dynamics", **{"device": "cuda", "warp": True, **options})
 
 
 def test_chains_that_no_warp_holds_are_refused() -> None:
-    with pytest.raises(ValueError, match="algorithm 'abia'; expected jsiia or cfa"):
-        WarpDynamics(random_chain(3, 1), "abia")
-    needed = 8 * chain_numbers(100, "cfa", False)
+    needed = 8 * shared_numbers(100, "cfa", False)
     message = (
         f"100 links by cfa in float64 take {needed} bytes of a block's shared memory, of 98304; expected a shorter"
     )
     with pytest.raises(ValueError, match=message):
-        WarpDynamics(random_chain(100, 1), "cfa")
+        WarpChain(random_chain(100, 1), "cfa")
     with pytest.raises(RobotError, match="robot 'hyq' branches at the base"):
-        WarpDynamics(robots.load("hyq"), "jsiia")
+        WarpChain(robots.load("hyq"), "jsiia")
+    with pytest.raises(ArgumentError, match="warp=True of mass_matrix; expected forward_dynamics, or no warp=True"):
+        dynagate.compile(random_chain(3, 1), "mass_matrix", device="cuda", warp=True)
 
 
 @needs_nvcc
 @pytest.mark.long
-@pytest.mark.parametrize("algorithm", ON_A_WARP)
-def test_nvcc_takes_the_text_of_a_warp(algorithm: str, tmp_path: Path) -> None:
-    numbers = Numbers.of(random_chain(16, 1, prismatic=0.4, armature=0.2), algorithm)
-    library(source(numbers, algorithm, double=True), double=True, folder=tmp_path, toolchain=CUDA)
+@pytest.mark.parametrize("form", FORMS)
+def test_nvcc_takes_the_text_of_a_warp(form: str, tmp_path: Path) -> None:
+    numbers = ChainNumbers.of(random_chain(16, 1, prismatic=0.4, armature=0.2), form)
+    library(warp_source(numbers, form, double=True), double=True, folder=tmp_path, toolchain=CUDA)
 
 
 def test_branches_and_other_joints_are_refused_by_name() -> None:

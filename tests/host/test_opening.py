@@ -32,13 +32,13 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "numpy": ("pack, certificate, region", "threads"),
     "fixed": ("policy, region, certificate", "pack"),
     "cpu": ("dtype, threads, certificate, region, layout, pack, tier", "stream"),
-    "cuda": ("dtype, layout, pack, number, stream", "threads"),
+    "cuda": ("dtype, layout, pack, number, stream, warp", "threads"),
 }
 """By device the options that it takes besides those of algorithms, and one that it does not take."""
 
 EVERY: dict[str, Any] = {
     "dtype": "float32", "layout": "planes", "pack": True, "threads": 2, "number": 1, "stream": 1, "policy": Policy(),
-    "region": Region.of(ARM), "certificate": True,
+    "region": Region.of(ARM), "certificate": True, "warp": True,
 }  # fmt: skip
 
 

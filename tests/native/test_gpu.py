@@ -613,17 +613,16 @@ def test_operators_of_jax_on_a_card_are_those_of_the_cpu(options: dict[str, Any]
 
 @needs_nvcc
 @pytest.mark.gpu
-@pytest.mark.parametrize("algorithm", ["jsiia", "cfa"])
+@pytest.mark.parametrize("form", ["jsiia", "cfa_refined"])
 @pytest.mark.parametrize("links", [7, 33])
-def test_warps_equal_loops_over_links_on_a_card(links: int, algorithm: str) -> None:
+def test_warps_equal_loops_over_links_on_a_card(links: int, form: str) -> None:
     """As host code and in any order of lanes: `test_parallel`."""
     from parallel.loops import ForwardDynamics
-    from parallel.warp import WarpDynamics
 
     robot = random_chain(links, 2, prismatic=0.3, armature=0.1)
     random = np.random.default_rng(9)
     state = [random.uniform(-1.0, 1.0, (2000, links)) for _ in range(3)]
-    warp = WarpDynamics(robot, algorithm)
     expected = ForwardDynamics(robot, "abia")(*state)
-    assert relative_errors(warp(*state), expected).max() <= 1e-9
-    warp.close()
+    options = {"device": "cuda", "dtype": "float64", "form": form, "warp": True}
+    with dynagate.compile(robot, "forward_dynamics", **options) as warp:
+        assert relative_errors(warp(*state).qdd, expected).max() <= 1e-9

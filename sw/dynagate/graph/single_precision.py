@@ -6,18 +6,21 @@ compared with articulated bodies in float64 before they are used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.warned import warn
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, GraphWarning
+from dynagate.graph.loop import evaluate_loop
 from dynagate.graph.reference_gradient import relative_errors
 from dynagate.graph.region import LimitError, Region
+from dynagate.graph.scan_trace import trace_scan
 from dynagate.graph.trace import trace
 from dynagate.robot import Robot
 
@@ -63,6 +66,33 @@ def check_single_precision(robot: Robot, graph: Graph, algorithm: AlgorithmOptio
     if not warns:
         raise wrong
     warn(wrong.text, GraphWarning, code=wrong.code)
+
+
+def check_accelerations(robot: Robot, form: str, dynamics: Callable[[Array, Array, Array], Array]) -> None:
+    """Refuse forward dynamics in float32 that are wrong for a robot.
+
+    Args:
+        robot: The robot.
+        form: Name of the algorithm, for the error.
+        dynamics: Function of q, q̇ and τ (states, nv) in float32 that returns q̈ (states, nv).
+
+    Raises:
+        ArgumentError: The accelerations of a drawn state differ by more than MAX_ERROR from those of articulated
+            bodies in float64.
+    """
+    states = drawn_region(robot).sample("forward_dynamics", STATES, SEED)
+    inputs = [states[name].astype(np.float32) for name in ("q", "qd", "tau")]
+    loop = trace_scan(robot, "forward_dynamics")
+    expected = evaluate_loop(loop, {port.name: states[port.name] for port in loop.inputs})["qdd"]
+    with np.errstate(all="ignore"):
+        error = float(relative_errors(dynamics(*inputs), expected).max())
+    if not error <= MAX_ERROR:
+        raise ArgumentError(
+            f"{form} in float32 errs by {100.0 * error:.2g} % for robot '{robot.name}' of {len(robot.links)} links; "
+            f"at most {100.0 * MAX_ERROR:g} % is accepted, at {STATES} drawn states. Expected float64, form 'scan', or "
+            "a shorter chain",
+            code="DG-GRAPH-026",
+        )
 
 
 def _error(robot: Robot, graph: Graph, algorithm: AlgorithmOptions) -> float:

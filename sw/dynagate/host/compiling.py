@@ -33,7 +33,19 @@ if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
 
 
-OF_DEVICE = ("dtype", "threads", "layout", "pack", "tier", "number", "stream", "policy", "region", "certificate")
+OF_DEVICE = (
+    "dtype",
+    "threads",
+    "layout",
+    "pack",
+    "tier",
+    "number",
+    "stream",
+    "warp",
+    "policy",
+    "region",
+    "certificate",
+)
 """Options of `compile` that are options of a device."""
 
 
@@ -51,6 +63,7 @@ def compile(
     tier: Literal["compiled", "interpreted", "auto"] = "compiled",
     number: int = 0,
     stream: int = 0,
+    warp: bool = False,
     policy: Policy | None = None,
     region: Region | None = None,
     certificate: bool = False,
@@ -86,6 +99,8 @@ def compile(
             compute in numpy with a warning.
         number: Number of the card ("cuda").
         stream: A cudaStream_t as a number, on which arrays on the card are ready and results will be ("cuda").
+        warp: Compute forward dynamics of a serial chain with a warp for each sample, by form "jsiia", "cfa" or
+            "cfa_refined" ("cuda").
         policy: Word length and binary points ("fixed"); 24 bits unless given.
         region: Operating region that formats or certificates are for; inside the limits of the file unless given.
         certificate: Add an output "certificate" to forward dynamics, a bound of the error of each q̈.

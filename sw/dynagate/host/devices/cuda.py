@@ -11,21 +11,31 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_count
+from dynagate.base.arrays import Array
+from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
+from dynagate.graph.scan_trace import trace_scan
+from dynagate.graph.single_precision import check_accelerations
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.functions import opening_graphs
 from dynagate.host.devices.loops import LoopExecutor
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.scan import set_ports
-from dynagate.host.devices.sources import LoopSource
+from dynagate.host.devices.sources import FunctionSource, LoopSource
 from dynagate.host.inputs import Arrays, all_moderate, check_angles, check_finite, check_results
 from dynagate.host.links import DeviceError
 from dynagate.native.arrays import lies
+from dynagate.native.chains.warp import WarpChain
 from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.native.gpu_loop import GpuLoop
+from dynagate.robot import Robot
+
+FORWARD_DYNAMICS = "forward_dynamics"
+OF_WARPS = ("warp", "dtype", "number", "stream")
+"""Options of a GPU that a warp per chain accepts."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,9 @@ class Cuda(LoopOnCuda):
     """Number of the card."""
     stream: int = 0
     """A cudaStream_t as a number, in which arrays on the GPU are ready and results will be; 0 is the default stream."""
+    warp: bool = False
+    """Compute forward dynamics of a serial chain with a warp for each sample, by form "jsiia", "cfa" or "cfa_refined".
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,7 +95,46 @@ def _open_scan(loop: Loop, external_forces: bool, options: Cuda, progress: Progr
     )
 
 
-open_function = opening_graphs(_open_graph, _open_scan)
+_open_graphs = opening_graphs(_open_graph, _open_scan)
+
+
+def open_function(source: FunctionSource, options: Cuda, progress: Progress = quiet) -> Executor:
+    """Compile functions for a GPU.
+
+    Args:
+        source: The functions.
+        options: Options of the GPU.
+        progress: Function that receives a line of text before each slow stage.
+
+    Returns:
+        The compiled functions.
+    """
+    return _open_warp(source, options, progress) if options.warp else _open_graphs(source, options, progress)
+
+
+def _open_warp(source: FunctionSource, options: Cuda, progress: Progress) -> Executor:
+    """Compile forward dynamics of a chain. Raise ArgumentError for another function or an option that has no place."""
+    robot, name, algorithm = source
+    if name != FORWARD_DYNAMICS:
+        raise ArgumentError(f"warp=True of {name}; expected {FORWARD_DYNAMICS}, or no warp=True", code="DG-GPU-015")
+    others = [option for option in options.changed() if option not in OF_WARPS]
+    others += [option for option in algorithm.changed() if option != "form"]
+    if others:
+        raise ArgumentError(
+            f"warp=True with {others[0]}=; expected no {others[0]}=, or no warp=True", code="DG-GPU-016"
+        )
+    if robot.variables:
+        raise ArgumentError(
+            f"warp=True of robot '{robot.name}' with variable parameters; expected constant ones", code="DG-GPU-017"
+        )
+    return CudaWarp(
+        robot,
+        algorithm.form or "",
+        dtype=options.dtype or "float32",
+        number=options.number,
+        stream=options.stream,
+        progress=progress,
+    )
 
 
 def open_loop(source: LoopSource, options: LoopOnCuda, progress: Progress = quiet) -> LoopExecutor:
@@ -232,3 +284,51 @@ class CudaScan(CudaDevice):
         with on_card(f"GPU {number}"):
             self.kernel = GpuLoop(loop, self.dtype, device=number)
         self.text = f"CUDA, {self.dtype}, card {number}, a loop over links"
+
+
+class CudaWarp(CudaDevice):
+    """A GPU that computes forward dynamics of a serial chain, one warp for each sample and one lane for each link.
+
+    Args:
+        robot: The chain.
+        form: One of `native.chains.warp.FORMS`.
+        dtype: As of `CudaDevice`. Results in float32 are compared with articulated bodies at drawn states.
+        number: As of `CudaDevice`.
+        stream: As of `CudaDevice`.
+
+    Raises:
+        ArgumentError: The form has no warp, the chain is too long, or float32 is wrong for it.
+        RobotError: The robot is no serial chain.
+    """
+
+    kernel: WarpChain  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        robot: Robot,
+        form: str,
+        *,
+        dtype: npt.DTypeLike,
+        number: int = 0,
+        stream: int = 0,
+        progress: Progress = quiet,
+    ) -> None:
+        self.dtype, self.stream, self._layout = np.dtype(dtype), stream, "rows"
+        progress("nvcc: a warp per chain")
+        with on_card(f"GPU {number}"):
+            self.kernel = WarpChain(robot, form, self.dtype, device=number)
+        set_ports(self, trace_scan(robot, FORWARD_DYNAMICS), external_forces=False)
+        self.text = f"CUDA, {self.dtype}, card {number}, a warp per chain"
+        if self.dtype == np.float32:
+            try:
+                check_accelerations(robot, form, self._accelerations)
+            except ArgumentError:
+                self.close()
+                raise
+
+    def _accelerations(self, q: Array, qd: Array, tau: Array) -> Array:
+        """Return q̈ (batch, links)."""
+        with on_card(self.text):
+            outputs = self.kernel.new_outputs(len(q))
+            self.kernel({"q": q, "qd": qd, "tau": tau}, outputs)
+        return outputs["qdd"]

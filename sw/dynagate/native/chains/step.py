@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
 from dynagate.dynamics.spatial import Array, array
 from dynagate.graph.recorder import Expr, Trace
 from dynagate.native.expressions import operation
 
 
-class Step:
-    """One function under construction: arguments in the order in which they are asked for, outputs last."""
+class LinkStep:
+    """One function under construction, with its arguments in the order of the calls below and its outputs last."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -25,11 +26,11 @@ class Step:
         self._source: dict[int, tuple[str, str]] = {}
 
     def numbers(self, name: str, count: int) -> Array:
-        """Numbers of a link, the same for all samples (count,)."""
+        """Return numbers of a link, which are equal for all samples, (count,)."""
         return self._read("real", name, count)
 
     def vectors(self, name: str, count: int) -> Array:
-        """Values of the samples (count,)."""
+        """Return values that differ between samples, (count,)."""
         return self._read("vec", name, count)
 
     def _read(self, type: str, name: str, count: int) -> Array:
@@ -39,8 +40,13 @@ class Step:
         return array(values)
 
     def text(self, outputs: Mapping[str, Any]) -> str:
-        """The function, which writes these values (any shape, flattened) in this order of arguments. Everything is
-        read before anything is written, so an output may be an input's memory."""
+        """Return the text of the function.
+
+        All arguments are read before an output is written, so an output may be in the memory of an input.
+
+        Args:
+            outputs: Values of any shape by name, in the order of the arguments.
+        """
         flat = {name: list(np.ravel(np.asarray(values, dtype=object))) for name, values in outputs.items()}
         nodes = self._trace.nodes
         needed = {value.id for values in flat.values() for value in values if isinstance(value, Expr)}
@@ -65,7 +71,7 @@ class Step:
 
 
 def _written(value: Any, kinds: Mapping[int, str]) -> str:
-    """What is the same for all samples becomes a vector of it."""
+    """Return the text of a value; a number that is equal for all samples becomes a vector."""
     if not isinstance(value, Expr):
         return f"DG_ALL((real){float(value)!r})"
     signed = f"{'-' if value.sign < 0 else ''}n{value.id}"

@@ -1,5 +1,5 @@
 /* Forward dynamics of a serial chain by a warp: its lanes share the links. Recursions along the chain are scans, blocks of
- * constraint forces are eliminated odd and even. The steps that are called are generated (steps.py); values of a chain lie in
+ * constraint forces are eliminated odd and even. The steps of a link are generated (chains/steps.py); values of a chain lie in
  * the block's shared memory.
  *
  * Between two MEETs no lane reads what another one writes, so the lanes' order does not matter. As host code they
