@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,8 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Robot, RobotError, robots
-from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, MissingExtraError
+from dynagate.bench import whole_body
 from dynagate.host.devices import Cpu
 from dynagate.host.links import DeviceError
 from dynagate.host.whole_body import WholeBodySolution, WholeBodyTorque
@@ -175,6 +177,31 @@ def test_nothing_lowers_the_cost(biped: WholeBodyTorque, seed: int) -> None:
 
 def test_nothing_lowers_the_cost_of_a_quadruped() -> None:
     check_optimum(solver_of(HYQ, HYQ_FEET), problems(HYQ, 4, 40, 2))
+
+
+def test_quadratic_programs_of_the_bench_hold_at_the_solution() -> None:
+    solver = solver_of(HYQ, whole_body.FEET, shape="pyramid")
+    x = whole_body.problems(HYQ, 6)
+    own, found = whole_body.programs(solver, x), solver(**x)
+    plan = np.concatenate([found.qdd, found.tau[:, solver.problem.driven], found.force.reshape(6, -1)], axis=1)
+    plan /= whole_body.units(solver)
+    residual = np.einsum("nij,nj->ni", own.motion, plan) - own.bias
+    np.testing.assert_allclose(residual, 0.0, atol=1e-7 * np.abs(own.bias).max())
+    rows = np.einsum("nij,nj->ni", own.rows, plan)
+    assert ((rows > own.low - 1e-7) & (rows < own.high + 1e-7)).all()
+    # the slope of the cost is in the span of the equations of motion and of the active rows
+    slope = np.einsum("nij,nj->ni", own.hessian, plan) + own.slope
+    for k in range(6):
+        active = own.rows[k][(rows[k] < own.low[k] + 1e-4) | (rows[k] > own.high[k] - 1e-4)]
+        normals = np.concatenate([own.motion[k], active])
+        left = slope[k] - np.linalg.lstsq(normals.T, slope[k], rcond=None)[0] @ normals
+        assert np.abs(left).max() < 1e-4 * np.abs(own.slope[k]).max()
+
+
+def test_the_bench_names_the_package_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "proxsuite", None)
+    with pytest.raises(MissingExtraError, match="needs the module 'proxsuite'; pip install proxsuite"):
+        whole_body.compared(1)
 
 
 def test_numpy_and_c_find_the_same(biped: WholeBodyTorque) -> None:
