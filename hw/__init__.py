@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dynagate.base.nearest import nearest
 
 if TYPE_CHECKING:
+    from dynagate.control.chip_ik import ChipIk
     from dynagate.control.chip_ilqr import ChipIlqr
     from dynagate.fixedpoint.assign import assign
     from dynagate.fixedpoint.format import Arithmetic, Format, quantize, rescale, to_float
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dynagate.hw.targets.ip import write_ip
 
 _PLACES = {
+    "dynagate.control.chip_ik": ("ChipIk",),
     "dynagate.control.chip_ilqr": ("ChipIlqr",),
     "dynagate.fixedpoint.assign": ("assign",),
     "dynagate.fixedpoint.proof.certificate": ("certified",),
@@ -47,6 +49,7 @@ _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [
     "Arithmetic",
+    "ChipIk",
     "ChipIlqr",
     "Format",
     "assign",

@@ -190,7 +190,8 @@ class MotionModel(IntegerModel):
 class SolverModel(IntegerModel):
     """Solves a problem for each sample.
 
-    A warm problem begins with the memory of the problem before it, which may be the last one of the run before.
+    A warm problem begins with the memory of the problem before it, which may be the last one of the run before. A
+    solver that keeps nothing between calls solves all samples at once.
     """
 
     def __init__(self, formatted: FormattedLoop, numbers: Mapping[str, str] = EXACT) -> None:
@@ -201,6 +202,11 @@ class SolverModel(IntegerModel):
         self._before: LoopTrajectories | None = None
 
     def run(self, arrays: Arrays) -> tuple[Results, Flags]:
+        if not self.formatted.loop.carry:
+            values, flagged = LoopTrajectories(self.formatted, {}, len(next(iter(arrays.values())))).advance(
+                integers_of(self.formatted, arrays, self._numbers)
+            )
+            return {port.name: values_of(values[port.name], port.shape) for port in self.outputs}, flagged
         rows, flags = [], []
         for k in range(len(arrays[WARM])):
             integers = LoopTrajectories(self.formatted, {}, 1)

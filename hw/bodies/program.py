@@ -159,7 +159,7 @@ def build_solver(
     region = region or Region.of(robot)
     file = None if formats is None else FormatsFile.read(formats)
     if file is None:
-        progress(f"solving {len(problems['q'])} problems of {robot.name} in float64")
+        progress(f"solving {len(next(iter(problems.values())))} problems of {robot.name} in float64")
         formatted = formatted_solver(solver, problems, policy)
     else:
         file.options_of(robot.name, loop.name, solver.described)

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from dynagate.hw.vectors.drawn import Vectors
     from dynagate.hw.vectors.subject import Subject
 
+SOLVER_OPTIONS = {"knots", "targets"}
+"""Options in the record of a solver, one for each kind of problem."""
+
 
 @dataclass(frozen=True)
 class ScheduledProgram(Hardware):
@@ -106,9 +109,9 @@ class ScheduledProgram(Hardware):
         """Schedule the program again and compare it with the record and the stored words."""
         check_generator(record, folder)
         words = load_words(folder, record)
-        if "knots" in record.options:
+        if SOLVER_OPTIONS & record.options.keys():
             raise DesignError(
-                f"the program of {record.title} cannot be made again: its folder does not hold the solver's cost; "
+                f"the program of {record.title} cannot be made again: its folder does not hold the solver's problem; "
                 "expected what build_solver returned, or the vectors that are in the folder",
                 code="DG-CORE-005",
             )

@@ -70,12 +70,14 @@ def _drawn(
     solver: ChipSolver, problems: Mapping[str, npt.NDArray[np.float64]], count: int, seed: int
 ) -> tuple[Arrays, Flags]:
     """Return this many problems in random order, and which of them are far from the region."""
-    order = np.random.default_rng(seed).permutation(np.resize(np.arange(len(problems["q"])), count))
+    order = np.random.default_rng(seed).permutation(np.resize(np.arange(len(next(iter(problems.values())))), count))
     far = np.arange(count) % FAR_EVERY == FAR_EVERY // 2
     drawn = {name: np.array(np.asarray(x, np.float64)[order]) for name, x in problems.items()}
     for name in CALL:
         if name in drawn:
             drawn[name][far] *= BEYOND
+    for part in solver.robot.quaternions():
+        drawn["q"][:, part] /= np.linalg.norm(drawn["q"][:, part], axis=1, keepdims=True)
     return {name: drawn[name] for name in solver.blocks.loop.per_iteration if name in drawn}, far
 
 

@@ -5,29 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import dynagate
 import numpy as np
 import pinocchio
 import pytest
+from click.testing import CliRunner
 from dynagate import Policy, Robot, RobotError, RobotWarning, robots
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.cli import main
 from dynagate.control import FramePose, FramePosition, FrameRotation, LookAt
-from dynagate.control.forward import recorded
-from dynagate.control.ik import IkOptions, begin, ik_loop
+from dynagate.control.chip_ik import ChipIk
+from dynagate.control.ik import IkOptions
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.models.loops import LoopTrajectories, assign_loop, integers_of, observe
-from dynagate.fixedpoint.models.observed_loops import Unlimited
-from dynagate.graph.blocks import in_blocks
-from dynagate.graph.loop import ITERATIONS, Count, Loop
+from dynagate.fixedpoint.models.loops import LoopTrajectories, integers_of
 from dynagate.host.inverse_kinematics import InverseKinematics
 from dynagate.host.links import DeviceError
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.schedule import schedule
+from dynagate.hw.processor.compiler.solver import formatted_solver
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.robot import Mimic
 
@@ -507,7 +508,7 @@ def test_problems_that_give_no_ranges_are_refused(solver: InverseKinematics) -> 
 
 @pytest.mark.parametrize("name", ["inverse_kinematics", "ik"])
 def test_designs_and_functions_point_to_the_solver(name: str) -> None:
-    with pytest.raises(ArgumentError, match=r"a solver without a design; write dynagate\.inverse_kinematics\(robot"):
+    with pytest.raises(ArgumentError, match=r"a solver; write dynagate\.inverse_kinematics\(robot.*ChipIk"):
         dynagate.build(ARM, name, units=4)
     with pytest.raises(ArgumentError, match=r"write dynagate\.inverse_kinematics"):
         dynagate.compile(ARM, name)
@@ -517,42 +518,58 @@ def test_designs_and_functions_point_to_the_solver(name: str) -> None:
 
 def test_the_loop_is_a_program_of_a_core_with_four_units() -> None:
     """Its words, replayed, give the integers of the loop; 16 iterations take 20,000 cycles at most."""
-    options = IkOptions((FramePose(HAND),), None, 16, 1e-3)
-    constants = {name: np.asarray(x, float).astype(object) for name, x in begin(IIWA, options).items()}
-    first = recorded("begin", "iiwa14", {"q0": (7,)}, lambda x: {"trial": x["q0"], **constants})
-    end = recorded(
-        "end", "iiwa14", {"q_new": (7,), "q_last": (7,)}, lambda x: {"found": x["q_new"], "next": x["q_last"] * 0.5}
-    )
-    steps, targets = (first, ik_loop(IIWA, options), end), ("link_7_position", "link_7_rotation")
-    blocks = in_blocks(
-        Loop("calls", "iiwa14", steps, {"next": "q_last"}, Count(), ("q0", *targets), ("found", ITERATIONS))
-    )
+    solver = ChipIk.of(IIWA, IkOptions((FramePose(HAND),), None, 16, 1e-3))
+    targets = ("link_7_position", "link_7_rotation")
 
     def calls(count: int, seed: int) -> dict[str, np.ndarray]:
-        q0, poses = near_problems(count, seed)
-        return {"q0": q0, targets[0]: poses[:, :3, 3], targets[1]: poses[:, :3, :3]}
+        q, poses = near_problems(count, seed)
+        return {"q": q, targets[0]: poses[:, :3, 3], targets[1]: poses[:, :3, :3]}
 
-    per_iteration = {name: x[:, None] for name, x in calls(300, seed=0).items()}
-    observed = observe(blocks, {"q_last": np.zeros((300, 7))}, per_iteration, lambda values: np.ones(300, bool))
-    for batch in (batch for batches in observed.inputs.values() for batch in batches):
-        for name in [name for name in batch if name.endswith("_before")]:  # the number of iterations
-            batch[name] = np.linspace(0.0, 16.0, batch[name].size).reshape(batch[name].shape)
     policy = Policy(27, 1.0, arithmetic=Arithmetic(overflow=SATURATE))
-    formatted = assign_loop(blocks, observed, Unlimited(), policy)
+    formatted = formatted_solver(solver, calls(300, seed=0), policy)
     angle = angles_of(formatted.graphs(), 27)
     formatted = formatted.mapped(lambda graph: fused(graph, angle))
     core = Core(units=4, word=27, saturates=1, place_bits=12, program_bits=16)
     program = schedule(loop_instructions(formatted), core)
     assert program.longest <= 20_000
     problems = calls(16, seed=1)
-    states, own = integers_of(formatted, {"q_last": np.zeros((16, 7))}), integers_of(formatted, problems)
-    values, _ = LoopTrajectories(formatted, states).advance(own)
-    results, _ = replayed_iteration(program, {**states, **own}, Memory())
+    own = integers_of(formatted, problems)
+    values, _ = LoopTrajectories(formatted, {}, 16).advance(own)
+    results, _ = replayed_iteration(program, own, Memory())
     for name, words in results.items():
         np.testing.assert_array_equal(words, [fixed.value for fixed in values[name]], err_msg=name)
-    q = np.stack([fixed.value * fixed.format.step for fixed in values["found"]], axis=1)
+    q = np.stack([fixed.value * fixed.format.step for fixed in values["solution"]], axis=1)
     places = kinematics(IIWA, q, HAND)[:, :3, 3]
     assert np.median(np.linalg.norm(places - problems[targets[0]], axis=1)) < 2e-3
+
+
+def test_the_command_solves_on_a_core(tmp_path: Path) -> None:
+    command = ["run", "two_joint_arm", "--function", "inverse_kinematics_forearm", "--units", "2", "--states", "12"]
+    done = CliRunner().invoke(main, [*command, "--folder", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "integers        equal; of calls that go on with the call before equal\nPASS" in done.output
+    assert re.search(r"near +12 of 12 within 0\.002", done.output), done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("inverse_kinematics",), "expected only its name: `dynagate run ROBOT --function inverse_kinematics_FRAME"),
+        (("inverse_kinematics_forearm",), "without --units; expected a processor's units"),
+        (("inverse_kinematics_nix", "--units", "2"), "nix"),
+        (("inverse_kinematics_forearm", "--units", "2", "--dt", "0.1"), "--dt with --function inverse_kinematics_fo"),
+        (("inverse_kinematics_forearm", "--units", "2", "--knots", "4"), "--knots does not apply to inverse_kinem"),
+    ],
+)
+def test_options_of_the_command_are_checked(options: tuple[str, ...], text: str) -> None:
+    done = CliRunner().invoke(main, ["run", "two_joint_arm", "--function", *options])
+    assert done.exit_code != 0
+    assert text in " ".join(done.output.split()), done.output
+
+
+def test_a_posture_is_refused_on_a_chip() -> None:
+    with pytest.raises(ArgumentError, match="posture of inverse kinematics on a chip; expected none"):
+        ChipIk.of(IIWA, IkOptions((FramePose(HAND),), (1.0,) * 7, 16, 1e-3))
 
 
 def test_a_joint_goes_on_at_the_other_end_of_a_whole_range() -> None:

@@ -29,6 +29,7 @@ from dynagate.forces.options import StepOptions
 from dynagate.host.devices import program_session
 from dynagate.host.report.rules import passed, verdict
 from dynagate.host.report.solvers import SolverMeasurement
+from dynagate.host.report.trials import Compared
 from dynagate.hw.bodies.program import build_solver
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
@@ -444,7 +445,7 @@ def test_the_command_samples_on_a_core(words: str, tmp_path: Path) -> None:
     )
     done = CliRunner().invoke(main, ["run", "two_joint_arm", *options, "--folder", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    assert "  integers        equal; of calls that go on with the plan before equal\nPASS" in done.output
+    assert "  integers        equal; of calls that go on with the call before equal\nPASS" in done.output
     call = re.search(r"call +(\d+) cycles measured, (\d+) at most; \d+ a knot of a sample", done.output)
     assert call is not None, done.output
     assert call[1] == call[2]
@@ -457,7 +458,7 @@ def test_the_command_solves_on_a_core(words: str, tmp_path: Path) -> None:
     options = ("--function", "ilqr", "--knots", "6", "--units", "2", "--states", "6", "--words", words)
     done = CliRunner().invoke(main, ["run", "two_joint_arm", *options, "--folder", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    assert "  integers        equal; of calls that go on with the plan before equal\nPASS" in done.output
+    assert "  integers        equal; of calls that go on with the call before equal\nPASS" in done.output
     assert re.search(r"iteration +\d{4} cycles measured over \d+ of 6 problems", done.output), done.output
 
 
@@ -520,7 +521,10 @@ def test_options_of_the_commands(options: tuple[str, ...], text: str) -> None:
 
 
 def test_a_report_fails_where_integers_or_gains_differ() -> None:
-    measured = SolverMeasurement("gains", exact=True, warm=True, cost=np.zeros(2), error=np.zeros(2))
+    def compared(cost: float, error: float) -> tuple[Compared, ...]:
+        return tuple(Compared(name, np.full(2, x), 1e-3, "") for name, x in (("cost", cost), ("gains", error)))
+
+    measured = SolverMeasurement(compared(0.0, 0.0), "near float64", "use a longer --word", exact=True, warm=True)
     assert verdict(measured.rules).startswith("PASS: the comparison of the core with its integers is equal; ")
     for changes, text in [
         (
@@ -530,13 +534,13 @@ def test_a_report_fails_where_integers_or_gains_differ() -> None:
         ),
         (
             {"warm": False},
-            "\n  the comparison in calls that go on with the plan before is not equal",
+            "\n  the comparison in calls that go on with the call before is not equal",
         ),
         (
-            {"error": np.full(2, 0.01)},
-            "are within 0.001, is 0 of 2; expected 0.5 of them. To pass, use a longer --word",
+            {"compared": compared(0.0, 0.01)},
+            "near float64 is 0 of 2; expected at least 0.5 of them. To pass, use a longer --word",
         ),
-        ({"cost": np.full(2, np.nan)}, "is 0 of 2"),
+        ({"compared": compared(np.nan, 0.0)}, "is 0 of 2"),
     ]:
         other = replace(measured, **changes)
         assert not passed(other.rules)

@@ -281,7 +281,7 @@ def test_what_a_solver_s_bench_does_not_have_is_said(designs: Path, monkeypatch:
     )
     with pytest.raises(DesignError, match=text):
         verify(built.folder)
-    with pytest.raises(DesignError, match="cannot be made again: its folder does not hold the solver's cost"):
+    with pytest.raises(DesignError, match="cannot be made again: its folder does not hold the solver's problem"):
         rebuild(built.folder)
 
 

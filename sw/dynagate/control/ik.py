@@ -208,7 +208,7 @@ class _Iteration:
             errors = np.concatenate([rows.errors for _, rows in groups])
             jacobian = np.concatenate([rows.jacobian * math.sqrt(w) for w, rows in groups])
             cost = sum((rows.cost * w for w, rows in groups[1:]), groups[0][1].cost * groups[0][0])
-            return _State(q, errors, jacobian, cost, _largest(errors))
+            return _State(q, errors, jacobian, cost, largest_of(errors))
 
     def _decided(
         self, before: _State, tried: _State, damping: Scalar, slow: Scalar, fresh: Scalar, posture: _Posture | None
@@ -235,7 +235,7 @@ class _Iteration:
             posture = posture._replace(pull=select(accepted, _at_least(posture.pull * WEAKER, WEAKEST), posture.pull))
             weakest = select(posture.pull - 1.5 * WEAKEST, 0.0, 1.0)
             step, slow = self._step(state, damping, posture), slow * weakest
-            settled = weakest * select(SETTLED - _largest(step), 1.0, 0.0)
+            settled = weakest * select(SETTLED - largest_of(step), 1.0, 0.0)
         stuck = select(slow - (PATIENCE - 0.5), 1.0, 0.0)
         return {
             "trial_new": self._clipped(advance(self.robot, state.q, step)),
@@ -317,7 +317,7 @@ def _at_least(x: Scalar, low: float) -> Scalar:
     return select(x - low, x, low)
 
 
-def _largest(values: Sequence[Scalar] | Array) -> Scalar:
+def largest_of(values: Sequence[Scalar] | Array) -> Scalar:
     """Return the largest size of several numbers."""
     result: Scalar = 0.0
     for x in values:

@@ -17,6 +17,23 @@ DAMPED = 2.0
 """An explicit Euler step amplifies a speed that damping reduces by a factor of e in less than dt / DAMPED."""
 
 
+def check_reached(solved: Array) -> None:
+    """Check that enough problems of inverse kinematics converge from their start.
+
+    Args:
+        solved: Whether each problem does in float64, (batch,).
+
+    Raises:
+        ArgumentError: Fewer than ENOUGH of them do.
+    """
+    if not len(solved) or solved.mean() < ENOUGH:
+        raise ArgumentError(
+            f"{int((~solved).sum())} of {len(solved)} problems do not converge from their start in float64; "
+            f"expected {ENOUGH:.0%} that do, from which ranges can be found: starts nearer to the solutions",
+            code="DG-SOLVER-041",
+        )
+
+
 def check_solved(solved: Array, q: Array, robot: Robot, step: StepOptions) -> None:
     """Check that enough problems have a solution.
 

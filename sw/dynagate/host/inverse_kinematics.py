@@ -32,7 +32,7 @@ from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.control.ik import AT_LIMIT, IkOptions, begin, errors_graph, ik_loop
 from dynagate.control.targets import CenterOfMass, FramePose, Target
-from dynagate.control.training_problems import ENOUGH
+from dynagate.control.training_problems import check_reached
 from dynagate.dynamics.configuration import normalized
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
@@ -237,12 +237,7 @@ class InverseKinematics(LoopSolver):
         policy = Policy(int(word), guard_bits, arithmetic=Arithmetic(overflow=SATURATE))
         problems, _ = self._problems(q0, None, targets)
         solved = self._solved(problems, problems["q0"])["converged"]
-        if not len(solved) or solved.mean() < ENOUGH:
-            raise ArgumentError(
-                f"{int((~solved).sum())} of {len(solved)} problems do not converge from their start in float64; "
-                f"expected {ENOUGH:.0%} that do, from which ranges can be found: starts nearer to the solutions",
-                code="DG-SOLVER-041",
-            )
+        check_reached(solved)
         inputs = self._loop_inputs({name: x[solved] for name, x in problems.items()}, problems["q0"][solved])
         count = int(solved.sum())
         whole = {name: np.repeat(x, count // len(x), axis=0).astype(np.float64) for name, x in inputs.items()}

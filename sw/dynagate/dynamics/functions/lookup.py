@@ -49,7 +49,8 @@ MOTION_CALLS = {ROLLOUT: "dynagate.Rollout(robot, ...)", "ilqr": "dynagate.ilqr(
 """Python calls for motions, by the name of the command-line function."""
 SOLVER_HINTS = dict.fromkeys(
     ("inversekinematics", "ik", "solveik"),
-    "inverse kinematics is a solver without a design; write dynagate.inverse_kinematics(robot, frames=['NAME'])",
+    "inverse kinematics is a solver; write dynagate.inverse_kinematics(robot, frames=['NAME']), and for its design "
+    "dynagate.hw.ChipIk",
 )
 """Hints for names that users search for among the functions, by name without case and signs."""
 

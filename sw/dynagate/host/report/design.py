@@ -23,7 +23,8 @@ from dynagate.host.report.motions import (
     step_text,
 )
 from dynagate.host.report.sections import Report, Section, TextSection, labeled
-from dynagate.host.report.solvers import FORMAT_PROBLEMS, Reaching, measure_solver
+from dynagate.host.report.solvers import measure_solver
+from dynagate.host.report.trials import SolverTrial
 from dynagate.host.rollout_device import RolloutDevice
 from dynagate.hw.bodies.program import build_program, build_solver
 from dynagate.hw.build import build_request
@@ -109,7 +110,7 @@ def _motion_sections(body: BodySection, checks: Checks, progress: Progress) -> t
 
 
 def report_solver(
-    reaching: Reaching,
+    trial: SolverTrial,
     units: int | Core,
     *,
     folder: str | PathLike[str],
@@ -123,7 +124,7 @@ def report_solver(
     """Build a solver's program, solve problems on a simulated core, and compare with the integers and with float64.
 
     Args:
-        reaching: The solver.
+        trial: The solver and its problems.
         units: A core, or its number of units.
         folder: Folder that designs are kept in.
         word: Word length of the core in bits.
@@ -139,24 +140,24 @@ def report_solver(
     Raises:
         ArgumentError: As `build_solver` and `dynagate.open`.
     """
-    known = reaching.problems(FORMAT_PROBLEMS, checks.seed + 1) if formats is None else {}
+    known = trial.problems(trial.format_problems, checks.seed + 1) if formats is None else {}
     built = build_solver(
-        reaching.solver,
+        trial.solver,
         known,
         units,
         word=word,
         folder=Path(folder),
-        region=reaching.region,
+        region=trial.region,
         samples_per_run=samples_per_run,
         formats=formats,
         words=words,
         progress=progress,
     )
-    pace, measured = measure_solver(built, reaching, checks.states, checks.seed, progress)
-    body, chosen, instructions = ProgramSection(built), built.design.options, built.hardware.schedule.instructions
+    pace, measured = measure_solver(built, trial, checks.states, checks.seed, progress)
+    body, instructions = ProgramSection(built), built.hardware.schedule.instructions
     kept = f"{instructions.kept} of {1 << built.hardware.core.iteration_bits} values of iterations"
     return Report(
-        f"{built.robot.name} {built.function}, {chosen['knots']} knots of {chosen['dt']:g} s, {body.words}",
+        f"{built.robot.name} {built.function}, {trial.title}, {body.words}",
         (
             TextSection(labeled({"formats": str(built.folder / FORMATS)})),
             body,
