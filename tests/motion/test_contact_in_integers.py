@@ -36,7 +36,7 @@ REGION = Region.of(ARM, velocity=8.0, acceleration=80.0)
 ENDS = np.array(REGION.lower), np.array(REGION.upper)
 
 
-@pytest.mark.parametrize("sizes", [{}, {"largest": 100.0, "tolerance": 1e-9}], ids=["floats", "integers"])
+@pytest.mark.parametrize("sizes", [{}, {"largest": 1e4, "tolerance": 1e-9}], ids=["floats", "integers"])
 def test_a_pair_is_open_or_sticks_or_slides(sizes: dict[str, float]) -> None:
     """0 ≤ u_n ⟂ r_n ≥ 0, and r_t in the disc of radius μ r_n, on its border against u_t."""
     mu, count, random = 0.5, 800, np.random.default_rng(3)
@@ -110,6 +110,28 @@ def test_a_step_in_integers_is_near_float64(word: int) -> None:
     assert pressed > 50
     assert solved.mean() > 0.5
     assert np.quantile(errors, 0.998) < 1e-5
+
+
+def test_formats_hold_the_speeds_after_an_impact() -> None:
+    """A blow at the tip of a fast arm exceeds the speed limits of its light wrist."""
+    arm = robots.load("iiwa14")
+    region = Region.of(arm)
+    text = method_text(ContactIntegrator(RigidContact([Point("link_7", (0.0, 0.0, 0.045))])))
+    options = AlgorithmOptions(integrator=text, dt=1e-3, tolerance=2.0**-13)
+    options, formatted = motion_and_formats(arm, options, region, Policy())
+    motion = ChipMotion.of(arm, options, 24, options.tolerance)
+    sample = motion.starts(region, 150, 5)
+    q, qd, tau = (sample[name] for name in ("q", "qd", "tau"))
+    once = motion.exact(q, qd, tau[:, None])
+    fast = (np.abs(once["qd_next"][:, 0]) > 1.2 * np.array(region.velocity)).any(axis=1)
+    assert fast.sum() > 5
+    integers = LoopTrajectories(formatted, integers_of(formatted, motion.begun(q, qd)))
+    values, flagged = integers.advance(integers_of(formatted, {"tau": tau}))
+    solved = ~flagged & (values_of(values[FAILURES], ()) == 0.0)
+    assert solved.mean() > 0.9
+    assert solved[fast].mean() > 0.7
+    errors = np.abs(values_of(values["q_next"], (7,)) - once["q_next"][:, 0])[solved].max(axis=1)
+    assert np.quantile(errors, 0.99) < 1e-5
 
 
 def test_position_based_contact_starts_above_the_ground_and_converges() -> None:

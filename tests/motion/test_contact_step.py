@@ -568,9 +568,10 @@ def swept(w: np.ndarray, b: np.ndarray, recovery: np.ndarray, r: np.ndarray, s: 
         sticking = before - np.linalg.solve(block, u)
         wish = before[1:] - u[1:] / steep[1]
         way = wish / max(1e-300, np.linalg.norm(wish))
-        pressing, length = block[0, 0] + mu * block[0, 1:] @ way, np.linalg.norm(wish)
-        slides = pressing > block[0, 0] / 8 and length > -mu * without[0] / pressing
-        normal = -without[0] / pressing if slides else max(0.0, before[0] - u[0] / steep[0])
+        pressing, length, slip = block[0, 0] + mu * block[0, 1:] @ way, np.linalg.norm(wish), mu * before[0]
+        slides = pressing > block[0, 0] / 8 and length > slip
+        excess = u[0] + block[0, 1:] @ (slip * way - before[1:])
+        normal = max(0.0, before[0] - (excess / pressing if slides else u[0] / steep[0]))
         if without[0] >= 0.0:
             r[own] = 0.0
         elif sticking[0] > 0.0 and np.linalg.norm(sticking[1:]) < mu * sticking[0]:

@@ -145,6 +145,7 @@ def _starts(motion: ChipMotion, region: Region, count: int, iterations: int, see
 def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedLoop:
     """Return the steps of a motion with formats that hold the sampled trajectories."""
     q, qd, tau = _starts(motion, region, max(policy.samples // len(KINDS) // ITERATIONS, 1), ITERATIONS, policy.seed)
+    region = replace(region, velocity=tuple(motion.method.faster * v for v in region.velocity))
     lower, upper, fastest = (np.array(x) for x in (region.lower, region.upper, region.velocity))
 
     def stays(values: Mapping[str, Array]) -> Array:

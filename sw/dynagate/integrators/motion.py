@@ -69,6 +69,10 @@ class Integrator(ABC):
     largest_tolerance: ClassVar[float] = 0.0
     """Largest tolerance of a step in integers that `dynagate.build` chooses, in the unit of the tolerance."""
 
+    faster: ClassVar[float] = 1.0
+    """Largest speeds after a step that formats hold, relative to the region's. An impact may exceed those of the start.
+    """
+
     unsolved: ClassVar[float] = 1e-3
     """Largest share of the steps that float64 solves and integers need not solve to a tolerance that `dynagate.build`
     chooses.

@@ -7,12 +7,15 @@ slides:
 
 The direction d is that of the sweep before. If x is inside the disc of radius μ r_n, the sweep before has pushed the
 pair along d. The tangential impulse is then x, so that a fixed point of the sweeps solves the conditions for any ρ > 0.
+The normal impulse of a pair that slides cancels the normal velocity that the pair has with r_t = μ r_n d.
 
 Integers have the same law. Small impulses are multiplied before they are squared, and a pair that moves by less than
 the tolerance keeps its impulses, so that they do not alternate by one unit in the last place.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -28,7 +31,7 @@ LEAST = 0.125
 
 
 NEAR = 0.125
-"""m/s, the size of a velocity that a pair in integers takes to 0 with all bits of its impulses."""
+"""m/s: in integers, a velocity up to this size is taken to 0 by impulses with all their bits."""
 
 EASED = 2.0**-20
 """Part of a block's trace on its diagonal before its inverse, above the rounding of float32."""
@@ -74,32 +77,36 @@ def pair_solution(
         largest: In integers, the size of the largest impulses, N s. None in floating point.
         tolerance: In integers, the velocity up to which a pair sticks with the impulses that it has, m/s.
     """
-    sticking = r - stiff @ u if largest is None else _sticking_in_integers(stiff, r, u, largest, tolerance)
+    sticking = _lessened(r, u, lambda velocity: stiff @ velocity, largest)
+    if tolerance:
+        sticking = chosen(tolerance - _longest(*u), r, sticking)
     closing = block[0] @ r - u[0]
     shifted = r[1:] - u[1:] * inverse[1]
     direction = _direction(shifted, largest)
     length = shifted @ direction
     steepness = block[0, 0] + friction * (block[0, 1:] @ direction)
-    slides = select(steepness - LEAST * block[0, 0], 1.0, 0.0)
+    slides = select(steepness - LEAST * block[0, 0], select(length - friction * r[0], 1.0, 0.0), 0.0)
+    excess = select(slides, u[0] + block[0, 1:] @ (direction * (friction * r[0]) - r[1:]), u[0])
     other = 1.0 if largest is None else block[0, 0] + 1.0 / largest
-    along = closing * (1.0 / select(slides, steepness, other))
-    normal = select(slides * select(length - friction * along, 1.0, 0.0), along, r[0] - u[0] * inverse[0])
+    rate = select(slides, 1.0 / select(slides, steepness, other), inverse[0])
+    (normal,) = _lessened(r[:1], array([excess]), lambda velocity: velocity * rate, largest)
     normal = select(normal, normal, 0.0)
     radius = friction * normal
     sliding = array([normal, *chosen(length - radius, direction * radius, shifted)])
     return chosen(closing, chosen(_in_cone(sticking, friction, largest), sticking, sliding), zeros(3))
 
 
-def _sticking_in_integers(stiff: Array, r: Array, u: Array, largest: float, tolerance: float) -> Array:
-    """Return the impulses (3,) with which a pair sticks, limited to `largest`.
+def _lessened(r: Array, u: Array, impulse: Callable[[Array], Array], largest: float | None) -> Array:
+    """Return impulses less those that take a velocity u to 0, `impulse(u)`.
 
-    The inverse of a block has large entries, so that its product with a fast velocity leaves few bits for the
-    impulses. The product with a velocity up to NEAR has values of their size.
+    In integers, they are limited to `largest`. Impulses for fast velocities are large and leave few bits for small
+    ones, which are therefore computed apart.
     """
-    longest = _longest(*u)
-    far = array([_limited(x, largest) for x in r - stiff @ u])
-    near = r - stiff @ chosen(NEAR - longest, u, zeros(3))
-    return chosen(tolerance - longest, r, chosen(NEAR - longest, near, far))
+    if largest is None:
+        return r - impulse(u)
+    near = NEAR - _longest(*u)
+    far = array([_limited(x, largest) for x in r - impulse(u)])
+    return chosen(near, r - impulse(chosen(near, u, zeros(len(u)))), far)
 
 
 def _limited(x: Scalar, largest: float) -> Scalar:
