@@ -2,32 +2,77 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from dynagate.base.process import completed, limited, python_environment
 from dynagate.hw.export.yosys import yosys_command
 from dynagate.sim.mutants import Mutant
+from dynagate.sim.range_facts import RangeFacts
 
 PROOF_SECONDS = 30
-"""Processor time in s after which Yosys counts as having found no proof."""
-PROOF_DEPTH = 6
-"""Number of clock cycles of an induction: more than the stages in front of a table."""
+"""Processor time in s after which a tool counts as having found no proof."""
+LEVELS = 2
+"""Number of modules around a mutant's own in which a proof is tried."""
+_MODULE = re.compile(r"^module (\S+)", flags=re.M)
+_INSTANCE = re.compile(r"^  (\w+) \w+ \($", flags=re.M)
+_PREPARING = ("proc", "memory_collect", "memory_map", "opt_expr", "opt_clean -purge")
+"""Passes of Yosys on each of the two designs. The instances of other modules are cut off."""
+_JOINING = (
+    *("design -copy-from gold gold", "design -copy-from gate gate", "miter -equiv -flatten gold gate miter"),
+    *("hierarchy -top miter", "opt -full", "techmap", "opt -fast", "async2sync", "dffunmap", "simplemap"),
+    *("dfflegalize -cell $_DFF_P_ 01", "simplemap", "setundef -zero", "opt_clean", "aigmap"),
+)
+"""Passes that make one circuit of both, whose output is 1 while they differ."""
 
 
-def equal_reason(texts: Mapping[str, str], mutant: Mutant) -> str:
+def equal_reason(texts: Mapping[str, str], mutant: Mutant, facts: RangeFacts | None = None) -> str:
     """Return how a mutant is proved to compute the same as the design; empty without a proof.
+
+    The proof compares the module of the mutant, and then the modules around it, for all inputs and for all results of
+    other modules, from the initial values on. A bit that the mutant does not define may have any value.
 
     Args:
         texts: Verilog of the design by file name.
         mutant: The mutant.
+        facts: Overflow bits that no input sets and entries that no input reads, which the proof may use.
     """
     module = module_of(texts[mutant.file], mutant.line)
-    if mutant.kind != "table" and find_spec("pyosys") is not None and proved_equal(texts, mutant, module):
-        return f"Yosys proves by induction that {module} computes the same"
+    if mutant.kind == "table":
+        unread = facts is not None and facts.is_unread(module, mutant.old)
+        return "no input reads the entry, which ranges of values show" if unread else ""
+    if abc_program() is None:
+        return ""
+    changed = {**texts, mutant.file: mutant.applied(texts[mutant.file])}
+    if facts is not None and (pair := facts.texts(texts, mutant)) and _proved_around(*pair, module):
+        return "no input overflows the operations, and then Yosys and ABC prove that the overflow bits are the same"
+    if proved := _proved_around(texts, changed, module):
+        return f"Yosys and ABC prove that {proved} computes the same"
     return ""
+
+
+def _proved_around(texts: Mapping[str, str], changed: Mapping[str, str], module: str) -> str:
+    """Return the module for which equality is proved: the one that is changed, or one around it; empty if none."""
+    inner: list[str] = []
+    for _ in range(1 + LEVELS):
+        if proved_equal(texts, changed, module, inner):
+            return module
+        parents = [name for name, instances in instances_of(texts).items() if module in instances]
+        if len(parents) != 1:
+            break
+        inner.append(module)
+        module = parents[0]
+    return ""
+
+
+def abc_program() -> Path | None:
+    """Return the program ABC that comes with Yosys; None if it is not installed."""
+    spec = find_spec("pyosys")
+    program = None if spec is None or spec.origin is None else Path(spec.origin).parent / "yosys-abc"
+    return program if program is not None and program.is_file() else None
 
 
 def module_of(text: str, line: int) -> str:
@@ -36,30 +81,57 @@ def module_of(text: str, line: int) -> str:
     return next(each.split()[1] for each in reversed(above) if each.startswith("module "))
 
 
-def proved_equal(texts: Mapping[str, str], mutant: Mutant, module: str) -> bool:
-    """Return whether Yosys proves that the mutant's module computes the same as the design's.
+def instances_of(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the modules that each module has instances of."""
+    instances = {}
+    for text in texts.values():
+        for part in re.split(r"^(?=module )", text, flags=re.M):
+            if match := _MODULE.match(part):
+                instances[match[1]] = _INSTANCE.findall(part)
+    return instances
 
-    The proof is an induction: from equal registers and inputs follow equal next values and outputs. Modules inside are
-    opaque; a mutant that needs a fact about other modules is not proved.
+
+def proved_equal(texts: Mapping[str, str], changed: Mapping[str, str], module: str, inner: Sequence[str] = ()) -> bool:
+    """Return whether ABC proves that a module computes the same in two designs.
+
+    Args:
+        texts: Verilog of a design by file name.
+        changed: Verilog of the other design, with the same modules.
+        module: Module to compare.
+        inner: Modules inside that belong to the comparison. The results of all others may be anything.
     """
+    others = sorted(set(instances_of(texts)) - {module, *inner})
     passes = []
     with tempfile.TemporaryDirectory() as work:
-        for name, text in (("gold", texts[mutant.file]), ("gate", mutant.applied(texts[mutant.file]))):
-            path = Path(work) / f"{name}.v"
-            path.write_text(text, encoding="utf-8")
-            passes += [f"read_verilog -sv {path}", *_PREPARING, f"rename {module} {name}", f"design -stash {name}"]
-        command = yosys_command([*passes, *_PROVING])
+        for name, undefined, own in (("gold", "-zero", texts), ("gate", "-anyseq", changed)):
+            folder = Path(work) / name
+            folder.mkdir()
+            for file, text in own.items():
+                (folder / file).write_text(text, encoding="utf-8")
+            passes += [f"read_verilog -sv {folder / file}" for file in own]
+            passes += [f"blackbox {other}" for other in others]
+            passes += [f"hierarchy -top {module}", *_PREPARING, "flatten", "opt_clean", f"cd {module}"]
+            passes += [f"expose -evert t:{other}" for other in others if _is_inside(texts, other, (module, *inner))]
+            passes += ["cd", f"setundef {undefined}", f"rename {module} {name}", f"design -stash {name}"]
+        circuit, rest = Path(work) / "circuit.aig", Path(work) / "rest.aig"
+        command = yosys_command([*passes, *_JOINING, f"write_aiger -zinit {circuit}"])
+        script = f"read {circuit}; scorr; write_aiger {rest}; pdr -T {PROOF_SECONDS // 3}"
         try:
             done = completed(limited(command, PROOF_SECONDS), env=python_environment(), cwd=work)
+            if done.returncode != 0:
+                return False
+            done = completed(limited([str(abc_program()), "-c", script], PROOF_SECONDS), cwd=work)
         except OSError:
             return False
-    return done.returncode == 0
+        return "Property proved" in done.stdout or (rest.is_file() and _is_zero(rest.read_bytes()))
 
 
-_PREPARING = ("proc", "memory_collect", "memory_map", "opt_expr", "opt_clean -purge")
-"""Passes of Yosys on each of the two modules."""
-_PROVING = (
-    *("design -copy-from gold gold", "design -copy-from gate gate", "equiv_make gold gate equiv", "cd equiv"),
-    *("equiv_struct", f"equiv_simple -seq {PROOF_DEPTH}", f"equiv_induct -seq {PROOF_DEPTH}", "equiv_status -assert"),
-)
-"""Passes that prove the two modules equal. They fail where there is no proof."""
+def _is_inside(texts: Mapping[str, str], module: str, around: Sequence[str]) -> bool:
+    """Return whether one of some modules has an instance of a module."""
+    return any(module in instances_of(texts).get(each, ()) for each in around)
+
+
+def _is_zero(circuit: bytes) -> bool:
+    """Return whether a circuit in the format AIGER has one output, which is constantly 0."""
+    head, output = circuit.split(b"\n")[:2]
+    return head.split()[3:5] == [b"0", b"1"] and output == b"0"

@@ -18,11 +18,12 @@ from threading import Lock
 from dynagate.base.process import completed, limited
 from dynagate.base.progress import Progress
 from dynagate.base.storage import read_file
-from dynagate.design.files import bench_vectors_of
+from dynagate.design.files import DesignError, bench_vectors_of
 from dynagate.hw.vectors.subject import Subject
 from dynagate.sim.equivalence import equal_reason
 from dynagate.sim.mutant_selection import SelectedTexts, selected
 from dynagate.sim.mutants import Mutant
+from dynagate.sim.range_facts import RangeFacts, range_facts
 from dynagate.sim.sources import SimulationError
 from dynagate.sim.verilate import environment, lint_messages, uncached_bench_program
 
@@ -68,6 +69,8 @@ class MutantBench:
         progress: Progress,
     ) -> None:
         self.folder, self.subjects, self.texts, self.work, self.progress = folder, subjects, texts, work, progress
+        self._known: list[RangeFacts | None] = []
+        self._lock = Lock()
         work.mkdir()
         self.simulators = sorted(simulators, key=lambda name: name != "verilator")  # the fastest first
 
@@ -121,9 +124,20 @@ class MutantBench:
                 is_inside = mutant.file.removesuffix(".v").partition("_")[0] in subject.tops
                 if is_inside and (said := runs.message(subject, simulator, selection)):
                     return Judged(number, mutant, DIED, f"{subject.module} in {simulator}: {said}")
-            if simulator == self.simulators[0] and (reason := equal_reason(self.texts, mutant)):
+            if simulator == self.simulators[0] and (reason := equal_reason(self.texts, mutant, self._facts())):
                 return Judged(number, mutant, EQUIVALENT, reason)
         return Judged(number, mutant, SURVIVED, f"no bench in {', '.join(self.simulators)} notices it")
+
+    def _facts(self) -> RangeFacts | None:
+        """Return the facts on ranges, which are computed once; None if the design cannot be scheduled again."""
+        with self._lock:
+            if not self._known:
+                self.progress("ranges of values, which show what no input reaches")
+                try:
+                    self._known = [range_facts(self.folder)]
+                except DesignError:
+                    self._known = [None]
+            return self._known[0]
 
 
 class _Runs:

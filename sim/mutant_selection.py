@@ -22,12 +22,11 @@ _STATEMENT = re.compile(r"^(\s*(?:always @\(posedge \w+\) )?)(\S.*;)$")
 _HEAD = re.compile(r"^(\s*(?:end else )?(?:if|case) \()(.*)(\)(?: begin)?)$")
 _PORT = re.compile(r"^(\s*\.\w+\()(.*)(\),?)$")
 _PLAIN = re.compile(r"^[\w\[\]:{}, '!~|&()]+$")
-_WRITE = re.compile(r"^(.*?)\b(\w+)((?:\[[^]]*\])*) (<=|=) (.*);$")
 
 
 @dataclass
 class _Line:
-    """What replaces a line of a module: a statement for each mutant, and declarations."""
+    """Replacement of a line: a statement for each mutant, and declarations."""
 
     choices: dict[int, str] = field(default_factory=dict)
     """The changed line, by number of the mutant."""
@@ -138,41 +137,18 @@ def _closing(line: str, start: int) -> int:
 def _without_bit(
     lines: list[str], first: int, last: int, mutant: Mutant, number: int
 ) -> Iterator[tuple[int, str, str]]:
-    """Yield the changes for a register without its highest bit: a register of its own replaces it in each line.
-
-    An output port keeps its width, and its highest bit is zero.
-    """
+    """Yield the changes for a register without its highest bit: a register of its own replaces it in each line."""
     declaration = REGISTER.match(mutant.old)
     assert declaration is not None
-    top, sign = int(declaration[1]), "signed " if "signed" in declaration[0] else ""
+    sign = "signed " if "signed" in declaration[0] else ""
     name, _, value = mutant.old[declaration.end() :].rstrip(" ,;").partition(" = ")
-    is_output, narrow, widened = "output" in declaration[0], f"narrow_{number}", f"widened_{number}"
     read = re.compile(rf"(?<![\w'$.]){name}\b")
-    for line in lines[first:last]:
-        if line.startswith(f"  initial {name} = "):
-            value = line.partition(" = ")[2].rstrip(";")
-    declared = f"reg {sign}[{top - 1}:0] {narrow}{f' = {value}' if value else ''}, {widened};"
+    narrow = f"narrow_{number}"
+    declared = f"reg {sign}[{int(declaration[1]) - 1}:0] {narrow}{f' = {value}' if value else ''};"
     for at in range(first, last):
         line = lines[at]
-        if not read.search(line) or line.lstrip().startswith(("initial", "reg", "output", "input")):
-            continue
-        replaced = read.sub(narrow, line)
-        write = _WRITE.match(line)
-        if is_output and write and write[2] == name:
-            yield at + 1, _with_port(read.sub(narrow, write[5]), write, narrow, widened, top), declared
-        else:
-            yield at + 1, replaced, declared
-
-
-def _with_port(value: str, write: re.Match[str], narrow: str, widened: str, top: int) -> str:
-    """Return a write of a narrow register and of the port, whose highest bit stays."""
-    before, name, bits, operator = write[1], write[2], write[3], write[4]
-    if not bits:
-        return f"{before}begin {widened} = {value}; {narrow} {operator} {widened}; {name} {operator} {widened}; end;"
-    return (
-        f"{before}begin {narrow}{bits} {operator} {value}; {name}{bits} {operator} {value}; "
-        f"{name}[{top}] {operator} 1'b0; end;"
-    )
+        if read.search(line) and not line.lstrip().startswith(("initial", "reg", "output", "input")):
+            yield at + 1, read.sub(narrow, line), declared
 
 
 # the text with a choice

@@ -16,7 +16,7 @@ KINDS = ("operator", "constant", "table", "enable", "width", "wire")
 """Kinds of mutants. Each kind is drawn equally often while a design has places for it."""
 ENTRY = re.compile(r"^\s*(\w+)\[\d+\] = (\d+'h[0-9a-f]+);")
 """An entry of a table: its name, and its value."""
-REGISTER = re.compile(r"^\s*(?:output )?reg (?:signed )?\[(\d+):0\] ")
+REGISTER = re.compile(r"^\s*reg (?:signed )?\[(\d+):0\] ")
 """The declaration of a register or a memory: its highest bit."""
 MEMORY = re.compile(r"^\s*(?:\(\*.*?\*\) )?reg \[\d+:0\] (\w+) +\[0:(\d+)\];")
 """The declaration of a memory: its name, and its last entry."""

@@ -72,9 +72,12 @@ class MutationRun:
             own = Counter(each.verdict for each in self.judged if each.mutant.kind == kind)
             lines.append(f"  {kind:<10}{own[DIED]:>4} of {own[DIED] + own[SURVIVED]} died")
         lines.append(f"mutation score: {verdicts[DIED]} of {counted} mutants died, {100 * self.score:.1f} %")
-        lines.append(
-            f"  not counted: {verdicts[EQUIVALENT]} equivalent (proved by Yosys), {verdicts[INVALID]} not compiled"
-        )
+        lines.append(f"  not counted: {verdicts[EQUIVALENT]} equivalent, {verdicts[INVALID]} not compiled")
+        reasons = Counter(each.reason for each in self.judged if each.verdict == EQUIVALENT)
+        lines += [f"    {number} equivalent: {reason}" for reason, number in reasons.most_common()]
+        for each in self.judged:
+            if each.verdict == INVALID:
+                lines.append(f"    not compiled: {each.mutant.file}:{each.mutant.line} {each.reason.splitlines()[0]}")
         for each in self.judged:
             if each.verdict == SURVIVED:
                 lines.append(f"  survived: {self.folder / patch_name(each)}")
@@ -176,10 +179,12 @@ def _keep(place: Path, state: str, judged: Sequence[Judged], texts: dict[str, st
     write(place / RESULTS, json.dumps(content, indent=1) + "\n", SimulationError)
     last = judged[-1]
     if last.verdict == SURVIVED:
-        write(place / patch_name(last), "".join(_patch(last.mutant, texts[last.mutant.file])), SimulationError)
+        write(place / patch_name(last), "".join(_patch(last, texts[last.mutant.file])), SimulationError)
 
 
-def _patch(mutant: Mutant, text: str) -> Iterator[str]:
+def _patch(judged: Judged, text: str) -> Iterator[str]:
     """Yield the lines of a mutant as a patch, for `patch -p1` in a copy of the design's folder."""
+    mutant = judged.mutant
+    yield f"{judged.reason}: {mutant.kind} in line {mutant.line}\n"
     old, new = (each.splitlines(keepends=True) for each in (text, mutant.applied(text)))
     yield from difflib.unified_diff(old, new, f"a/{mutant.file}", f"b/{mutant.file}")

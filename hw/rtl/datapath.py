@@ -120,6 +120,12 @@ class Datapath(wiring.Component):
             m.d.comb += [flow.i_end.eq(end), payload[END].eq(flow.o_end)]
 
 
+def overflow_cycles(plan: Plan) -> list[tuple[int, int]]:
+    """Return each node that has an overflow bit, and the cycle of a sample in which the bit can be read."""
+    payload = Signal(data.StructLayout({plan.signal_names[i]: 1 for i in plan.formatted.graph.input_nodes}))
+    return [(i, cycle) for i, cycle, _ in _Values(Module(), plan, payload, DspTarget.of(None)).flags]
+
+
 def end_of(is_code: Sequence[Value]) -> Value:
     """Return the index of a sample's function; that of the last function if the code is unknown.
 

@@ -274,19 +274,14 @@ def uncovered(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Unco
     possible = {int(scope) for scope in points.scopes}
     seen = {int(scope) for scope, each in zip(points.scopes, points.overflow.T, strict=True) if each.any()}
     read: dict[str, Flags] = {}
-    may_read: dict[str, Flags] = {}
     for each in points.reads:
-        table, argument = each.table, formatted.graph.nodes[each.node].args[0]
-        source = formatted.operand_formats(each.node)[0]
-        low, high = (
-            int(np.clip(np.floor(x / source.step), source.lowest, source.highest))
-            for x in (points.bounds.low[argument], points.bounds.high[argument])
-        )
-        high = min(high + 1, source.highest)
-        may_read[table.name] = may_read.get(table.name, np.zeros(table.size, bool)) | table.read_by(low, high)
-        read.setdefault(table.name, np.zeros(table.size, bool))[each.entries] = True
+        read.setdefault(each.table.name, np.zeros(each.table.size, bool))[each.entries] = True
+    never = never_read(formatted, points.bounds)
     unread = {
-        name: (np.flatnonzero(~read[name] & ~may_read[name]), np.flatnonzero(~read[name] & may_read[name]))
+        name: (
+            np.setdiff1d(never[name], np.flatnonzero(read[name])),
+            np.setdiff1d(np.flatnonzero(~read[name]), never[name]),
+        )
         for name in read
     }
     return Uncovered(
@@ -295,3 +290,25 @@ def uncovered(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Unco
         (int((~points.alone.any(axis=0)).sum()), len(points.nodes)),
         unread,
     )
+
+
+def never_read(formatted: FormattedGraph, bounds: Reachable) -> dict[str, Ints]:
+    """Return the entries of each table that no input reads, by name.
+
+    Args:
+        formatted: Graph with formats.
+        bounds: Values that the nodes may have for any input.
+    """
+    may_read: dict[str, Flags] = {}
+    for i in range(len(formatted.formats)):
+        table = _table_of(formatted, i)
+        if table is None:
+            continue
+        argument, source = formatted.graph.nodes[i].args[0], formatted.operand_formats(i)[0]
+        low, high = (
+            int(np.clip(np.floor(x / source.step), source.lowest, source.highest))
+            for x in (bounds.low[argument], bounds.high[argument])
+        )
+        high = min(high + 1, source.highest)
+        may_read[table.name] = may_read.get(table.name, np.zeros(table.size, bool)) | table.read_by(low, high)
+    return {name: np.flatnonzero(~may) for name, may in may_read.items()}

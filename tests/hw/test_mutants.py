@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -16,11 +17,12 @@ from dynagate import robots
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.designs import Design
-from dynagate.sim.equivalence import proved_equal
+from dynagate.sim.equivalence import equal_reason, proved_equal
 from dynagate.sim.mutant_bench import DIED, EQUIVALENT, SURVIVED, Judged
 from dynagate.sim.mutant_selection import selected
 from dynagate.sim.mutants import KINDS, Mutant, mutants_of
 from dynagate.sim.mutation import MutationRun
+from dynagate.sim.range_facts import RangeFacts, range_facts
 
 from tests.benches import icarus
 
@@ -64,6 +66,79 @@ endmodule
 """
 
 
+COUNTERS = """module two (
+  input wire clk,
+  input wire rst,
+  input wire [3:0] a,
+  output wire [3:0] b
+);
+  reg [1:0] slot_1 = 2'b00;
+  reg [1:0] slot_2 = 2'b00;
+  reg flag = 1'b0;
+  assign b = slot_1[0] ? a : 4'h7;
+  always @(posedge clk) begin
+    slot_1 <= slot_1 + 1'b1;
+    slot_2 <= slot_2 + 1'b1;
+    if (rst) begin
+      slot_1 <= 2'b00;
+      slot_2 <= 2'b00;
+    end
+  end
+endmodule
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "new", "equal"),
+    [
+        (10, "  assign b = slot_2[0] ? a : 4'h7;", True),  # both counters are equal from the start on
+        (10, "  assign b = slot_1[1] ? a : 4'h7;", False),
+        (14, "    if (1'b0) begin", False),  # the reset
+    ],
+)
+def test_a_proof_uses_initial_values(line: int, new: str, equal: bool) -> None:
+    pytest.importorskip("pyosys")
+    mutant = Mutant("wire", "two.v", line, COUNTERS.split("\n")[line - 1], new)
+    assert (bool(equal_reason({"two.v": COUNTERS}, mutant))) == equal
+
+
+FACTS = RangeFacts(
+    silent={"sum": r"\(\|sum_guard\) & \(!\(&sum_guard\)\)"},
+    quiet=frozenset({("overflow_0", 3)}),
+    units={("overflow_0", 4): frozenset({"multiply_0"})},
+    unread={"reciprocal_24": frozenset({7})},
+)
+COLLECTED = """    overflow_0_4 <= |{overflow, (|sum_guard) & (!(&sum_guard)), overflow_0_3};
+    any_1 = |{multiply_0_guard_1, multiply_1_guard_0, overflow_0_4};
+    overflow_0_5 <= any_1;
+    overflow_0_6 <= |{multiply_0_guard_1, overflow_0_5};"""
+
+
+def test_facts_replace_the_bits_of_operations_and_keep_registers() -> None:
+    zero = "1'b0"
+    assert FACTS.applied(COLLECTED).split("\n") == [
+        f"    overflow_0_4 <= |{{overflow_0_3, {zero}}};",
+        f"    any_1 = |{{{zero}, multiply_1_guard_0, overflow_0_4}};",
+        "    overflow_0_5 <= any_1;",
+        "    overflow_0_6 <= |{multiply_0_guard_1, overflow_0_5};",
+    ]
+    assert (
+        FACTS.applied(COLLECTED, changed=1).split("\n")[0]
+        == f"    overflow_0_4 <= |{{overflow, {zero}, overflow_0_3}};"
+    )
+    assert "(|sum_guard)" in FACTS.applied(COLLECTED, excluded="sum")
+    assert FACTS.is_unread("datapath__units__reciprocal_24", "    table_value[7] = 4'h3;")
+    assert not FACTS.is_unread("datapath__units__reciprocal_24", "    table_value[8] = 4'h3;")
+    assert not FACTS.is_unread("datapath__units__other", "    table_value[7] = 4'h3;")
+
+
+def test_facts_name_the_registers_of_the_verilog(built: Design) -> None:
+    facts = range_facts(built.folder)
+    text = (built.folder / "datapath.v").read_text()
+    assert {name for name, _ in (*facts.quiet, *facts.units)} <= set(re.findall(r"\b(overflow_\d+)_\d+ <= ", text))
+    assert facts.applied(text) != text
+
+
 @pytest.mark.parametrize(
     ("line", "new", "equal"),
     [
@@ -75,7 +150,7 @@ endmodule
 def test_yosys_proves_equivalence(line: int, new: str, equal: bool) -> None:
     pytest.importorskip("pyosys")
     mutant = Mutant("width", "one.v", line, MODULE.split("\n")[line - 1], new)
-    assert proved_equal({"one.v": MODULE}, mutant, "one") == equal
+    assert proved_equal({"one.v": MODULE}, {"one.v": mutant.applied(MODULE)}, "one") == equal
 
 
 INNER = """module inner (
