@@ -23,6 +23,7 @@ from click.testing import CliRunner
 from dynagate import FUNCTIONS, Region, Robot, RobotError, evaluate, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
+from dynagate.control import Cost
 from dynagate.dynamics.serial_chains.block_tridiagonal import odd_even_elimination
 from dynagate.dynamics.serial_chains.linear_recursion import linear_recursion
 from dynagate.dynamics.spatial import array
@@ -177,6 +178,19 @@ def test_forms_that_are_wrong_in_float32_are_refused(tmp_path: Path) -> None:
     check_single_precision(SLIDING, graph_of("aba"), AlgorithmOptions(form="aba"))
     with pytest.raises(ArgumentError, match="cfa in float32 errs by .* for robot 'chain_50'"):
         ForwardDynamics(random_chain(50, 5, prismatic=0.4, armature=0.2), "cfa", np.float32)
+
+
+def test_steps_and_derivatives_that_are_wrong_in_float32_are_refused() -> None:
+    chain, wrong = random_chain(4, 4, prismatic=0.5, armature=0.2), "form 'cfa' in float32 errs by 15 % for robot"
+    own: dict[str, Any] = {"dt": 1e-2, "form": "cfa", "dtype": "float32"}
+    with pytest.raises(ArgumentError, match=wrong):
+        dynagate.Rollout(chain, steps=2, **own)
+    cost = Cost.quadratic(q=1.0, qd=0.1, tau=1e-3)
+    with pytest.raises(ArgumentError, match=wrong):
+        dynagate.mppi(chain, cost=cost, knots=3, temperature=1.0, spread=1.0, **own)
+    derived = Graph("forward_dynamics_vjp", chain.name, (), (), ())
+    with pytest.raises(ArgumentError, match=wrong):
+        check_single_precision(chain, derived, AlgorithmOptions(form="cfa"))
 
 
 def test_a_chain_without_limits_of_speed_is_compared_too() -> None:

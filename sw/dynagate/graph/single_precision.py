@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
@@ -24,8 +25,11 @@ from dynagate.graph.scan_trace import trace_scan
 from dynagate.graph.trace import trace
 from dynagate.robot import Robot
 
-LOSSY_FORMS = {"forward_dynamics": ("jsiia", "abia", "cfa", "cfa_refined")}
-"""Algorithms by function whose error in float32 grows with the length of a chain."""
+LOSSY_FORMS = ("jsiia", "abia", "cfa", "cfa_refined")
+"""Algorithms of forward dynamics whose error in float32 grows with the length of a chain."""
+BASE = "forward_dynamics"
+DERIVED = tuple(f"{BASE}_{product}" for product in ("vjp", "jvp", "second_order"))
+"""Functions that are derived from forward dynamics, with the same algorithms."""
 REFERENCE = "aba"
 """Algorithm that the others are compared with."""
 MAX_ERROR = 1e-2
@@ -50,7 +54,12 @@ def check_single_precision(robot: Robot, graph: Graph, algorithm: AlgorithmOptio
             message has the error and the length of chain up to which the algorithm is accurate.
     """
     form = algorithm.form
-    if form not in LOSSY_FORMS.get(graph.name, ()) or "qdd" not in [port.name for port in graph.outputs]:
+    if form not in LOSSY_FORMS:
+        return
+    if graph.name in DERIVED:  # derivatives of wrong accelerations are wrong
+        algorithm = replace(AlgorithmOptions(), form=form)
+        graph = trace(robot, BASE, algorithm)
+    if graph.name != BASE or "qdd" not in [port.name for port in graph.outputs]:
         return
     error = _error(robot, graph, algorithm)
     if error <= MAX_ERROR:
@@ -66,6 +75,19 @@ def check_single_precision(robot: Robot, graph: Graph, algorithm: AlgorithmOptio
     if not warns:
         raise wrong
     warn(wrong.text, GraphWarning, code=wrong.code)
+
+
+def check_step_form(robot: Robot, form: str | None, dtype: npt.DTypeLike) -> None:
+    """Refuse time steps in float32 by an algorithm that is wrong for a robot, as `check_single_precision` does.
+
+    Args:
+        robot: The robot.
+        form: Algorithm of forward dynamics in each step; None for the first.
+        dtype: Type of the numbers.
+    """
+    if form in LOSSY_FORMS and np.dtype(dtype) == np.float32:
+        algorithm = replace(AlgorithmOptions(), form=form)
+        check_single_precision(robot, trace(robot, BASE, algorithm), algorithm)
 
 
 def check_accelerations(robot: Robot, form: str, dynamics: Callable[[Array, Array, Array], Array]) -> None:

@@ -162,8 +162,7 @@ class InverseKinematics(LoopSolver):
             if isinstance(frame := getattr(target, "frame", None), str):
                 self.robot.frame(frame)
         weights = _posture(posture, self.robot)
-        precision = np.dtype(getattr(self._chosen.options, "dtype", None) or np.float64)
-        largest = TOLERANCES[precision] if tolerance is None else float(tolerance)
+        largest = TOLERANCES[self._chosen.loop_dtype] if tolerance is None else float(tolerance)
         self.options = IkOptions(targets, weights, int(iterations), largest)
         self.starts, self.seed = int(starts), int(seed)
         self.limits = LimitWatch(self.robot, (), kept=True)

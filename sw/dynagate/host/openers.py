@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, quiet
@@ -86,6 +88,11 @@ class ChosenDevice:
     """How the device opens this kind of source."""
     options: DeviceOptions
     """Checked options."""
+
+    @property
+    def loop_dtype(self) -> np.dtype[Any]:
+        """Return the type of the numbers of a loop: that of the options, or float64."""
+        return np.dtype(getattr(self.options, "dtype", None) or np.float64)
 
     def open(self, source: Any, progress: Progress = quiet) -> Any:
         """Open a source.

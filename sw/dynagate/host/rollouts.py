@@ -29,6 +29,7 @@ from dynagate.forces.options import AlgorithmOptions, StepOptions
 from dynagate.forces.servo import IGNORED, has_ignored
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.region import Region
+from dynagate.graph.single_precision import check_step_form
 from dynagate.host.bound import BoundCall, ShapeCache, repeated
 from dynagate.host.compiling import check_robot, device_of
 from dynagate.host.devices.loops import LoopExecutor
@@ -165,6 +166,7 @@ class Rollout(Opened):
             self.chip = _on_chip(robot, self.options, asked.linearize, chosen, self._watch)
             self.dtype = self.chip.device.dtype
             return
+        check_step_form(robot, self.options.form, chosen.loop_dtype)
         self._compile()
 
     def _compile(self) -> None:

@@ -33,6 +33,7 @@ from dynagate.base.upper_limits import MAX_ITERATIONS, MAX_KNOTS, MAX_SAMPLES
 from dynagate.control.cost import DT, Cost, Input
 from dynagate.control.forward import holding_loop
 from dynagate.control.knot_step import KnotStep
+from dynagate.graph.single_precision import check_step_form
 from dynagate.host.bound import ShapeCache
 from dynagate.host.compiling import check_robot
 from dynagate.host.devices import DeviceOptions
@@ -92,6 +93,7 @@ class Solver(LoopSolver):
         self.choose(function, device, options)
         self.robot, self.knots = robot_of(robot), int(knots)
         self.step = step
+        check_step_form(self.robot, step.form, self._chosen.loop_dtype)
         self.bounds = bounds_of(self.robot, bounds)
         self.joints = joint_bounds_of(self.robot, joint_bounds)
         self.limits = LimitWatch(self.robot, step.forces, kept=self.joints is not None)
