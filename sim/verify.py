@@ -34,10 +34,12 @@ from dynagate.design.files import (
 from dynagate.design.program import PROGRAM
 from dynagate.design.verilog_list import LIST, TOPS, is_verilog
 from dynagate.fixedpoint.models.files import FORMATS
+from dynagate.hw.datasheet import DATASHEET
 from dynagate.hw.vectors import bench_faults, in_bench, subjects, vector_texts
 from dynagate.hw.vectors.calls import LONGEST_CALL
 from dynagate.hw.vectors.drawn import Vectors
 from dynagate.hw.vectors.subject import DATAPATH, ROLLOUT, Subject
+from dynagate.hw.vectors.unreached import listed_unreached
 from dynagate.sim.sources import SimulationError, read_sources
 from dynagate.sim.verilate import PORTS, RING_PORTS, SHELL_PORTS, bench_program, cocotb_program, environment
 
@@ -53,6 +55,9 @@ MOST_FAULTS = 3
 """Largest number of wrong bench files in an error."""
 BUG = "report this as a bug: the hardware does not do what its design says"
 """Advice at the end of errors."""
+MOST_LINES, LONGEST_LINE = 100, 300
+"""Largest number of lines of a datasheet that are printed, and of characters in each."""
+_UNPRINTED = re.compile(r"[^ -~]")
 OVERFLOWS = "overflows in "
 """First words of the names of coverage points that a design need not reach."""
 _COUNT = re.compile(r"^(samples|cycles) (\d+)$", flags=re.M)
@@ -117,6 +122,8 @@ class Verified:
     """Origin of the vectors, as text."""
     runs: tuple[Run, ...]
     """Result of each bench."""
+    unreached: tuple[str, ...] = ()
+    """Lines of the datasheet on what the folder's vectors do not reach."""
 
     @property
     def passed(self) -> bool:
@@ -143,6 +150,9 @@ class Verified:
         missed = [f"{name} ({module})" for (module, name), seen in reached.items() if not seen]
         if missed:
             yield f"  not seen: {', '.join(missed)}"
+        if self.unreached:
+            yield "not reached by the bench, from the datasheet:"
+            yield from (f"  {line}" for line in self.unreached)
 
     def text(self) -> str:
         """Return the results for a terminal."""
@@ -195,7 +205,20 @@ def verify(
             verified = _verify(copy, simulators, drawn, cocotb, lambda text: progress(named(text)))
         except (DesignError, SimulationError) as error:
             raise type(error)(named(error.text), code=error.code) from None
-    return replace(verified, runs=tuple(replace(run, fault=named(run.fault)) for run in verified.runs))
+    return replace(
+        verified,
+        runs=tuple(replace(run, fault=named(run.fault)) for run in verified.runs),
+        unreached=() if drawn is not None else _unreached(place),
+    )
+
+
+def _unreached(folder: Path) -> tuple[str, ...]:
+    """Return what the datasheet of a folder lists as not reached, as plain text; nothing without a datasheet."""
+    try:
+        text = read_file(folder / DATASHEET).decode("utf-8", "replace")
+    except OSError:
+        return ()
+    return tuple(_UNPRINTED.sub("?", line)[:LONGEST_LINE] for line in listed_unreached(text)[:MOST_LINES])
 
 
 def copy_design(folder: Path, target: Path) -> None:

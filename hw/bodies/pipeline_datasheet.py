@@ -27,7 +27,7 @@ from dynagate.hw.datasheet import (
 from dynagate.hw.plan.timeline import pass_lines
 from dynagate.hw.units.table import HARDWARE, Own
 from dynagate.hw.vectors.built import BuiltDatapath
-from dynagate.hw.vectors.unreached import Unreached, unreached_lines
+from dynagate.hw.vectors.unreached import TITLE, Unreached, unreached_lines
 from dynagate.integrators.limits import limits_text
 
 
@@ -232,7 +232,7 @@ def _accuracy(built: BuiltDatapath, errors: SampledErrors | None) -> str:
 def _bench(each: Sequence[Unreached]) -> str:
     """Return the section on what the bench does not reach."""
     lines = [f"* {line}" for function in each for line in unreached_lines(function)]
-    return "## Not reached by the bench\n\n" + "\n".join(lines) if lines else ""
+    return f"{TITLE}\n\n" + "\n".join(lines) if lines else ""
 
 
 def _sampled(errors: SampledErrors) -> str:

@@ -10,6 +10,9 @@ from dynagate.hw.vectors.directed import Uncovered, uncovered
 from dynagate.hw.vectors.drawn import Vectors
 from dynagate.hw.vectors.vectors import functions_of
 
+TITLE = "## Not reached by the bench"
+"""Title of the section of the datasheet with the lines of `unreached_lines`."""
+
 
 class Unreached(NamedTuple):
     """Points of one function that the samples do not reach."""
@@ -46,3 +49,9 @@ def unreached_lines(each: Unreached) -> Iterator[str]:
             yield f"entries of table {name}{where} that an input may read, and no sample does: {len(others)}"
         if len(never):
             yield f"entries of table {name}{where} that no input reads: {len(never)}"
+
+
+def listed_unreached(datasheet: str) -> list[str]:
+    """Return the lines of `unreached_lines` in a datasheet."""
+    _, _, section = datasheet.partition(f"{TITLE}\n")
+    return [line[2:] for line in section.partition("\n## ")[0].splitlines() if line.startswith("* ")]

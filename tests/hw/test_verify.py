@@ -115,6 +115,16 @@ def test_coverage_that_was_not_reached_is_named() -> None:
     assert "not seen" not in Verified(design, "vectors", (replace(runs[0], coverage={"resets": 1}),)).text()
 
 
+def test_verify_prints_what_the_datasheet_lists_as_not_reached(built: Design, tmp_path: Path) -> None:
+    folder = shutil.copytree(built.folder, tmp_path / "design")
+    datasheet = folder / "datasheet.md"
+    datasheet.write_text("# arm\n\n## Not reached by the bench\n\n* passes \x1b[31mthat: id\n\n## Accuracy\n\n* no\n")
+    text = verify(folder, ["icarus"], cocotb=False).text()
+    assert "not reached by the bench, from the datasheet:\n  passes ?[31mthat: id\nPASS" in text
+    datasheet.unlink()
+    assert "not reached" not in verify(folder, ["icarus"], cocotb=False).text()
+
+
 def test_the_benches_pass_in_verilator(built: Design, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(built.folder.parent)
     verified = verify(built.folder.name, ["verilator"])  # a relative path, as the page has it
