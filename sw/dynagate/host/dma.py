@@ -20,6 +20,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams, DesignRecord
 from dynagate.design.files import DesignError
+from dynagate.design.words import beats as beats_of
 from dynagate.host.links import DeviceError, DeviceLink, RegisterError, SilenceError
 from dynagate.hw.rtl.axi import PER_BATCH
 from dynagate.hw.rtl.regmap import BITS, REGISTERS, WRITE
@@ -81,6 +82,7 @@ class DmaLink(DeviceLink):
         self._check_design(design, timeout)
         assert design.axi is not None
         self.text, self.timeout, self._packet_bytes = text, timeout, packet_bytes
+        self._is_loaded = design.is_loaded
         self.carry(design.axi)
         self._addresses = {register.address: register.access for register in self.axi.registers.values()}
         self._sender, self._receiver = (ThreadPoolExecutor(1, f"dynagate {name}") for name in ("out", "in"))
@@ -272,7 +274,7 @@ class DmaLink(DeviceLink):
     def reset(self) -> None:
         """Stop all transfers and empty the device, also after a process that was killed.
 
-        A marked sample is sent, and all results before its own are dropped. If the device does not come to rest, the
+        A marked packet is sent, and all results before its answer are dropped. If the device does not come to rest, the
         next `write` resets it first.
 
         Raises:
@@ -315,10 +317,28 @@ class DmaLink(DeviceLink):
                 )
 
     def _send_marked(self, tag: int, count: int = 1) -> None:
-        sample = np.zeros((count, self.axi.beats.input, self.axi.lanes), np.uint32)
-        sample.reshape(count, -1)[:, self.axi.words.input] = tag
         with suppress(DeviceError):  # its result will be missing
-            self._send_all(self._epoch, _bytes(sample))
+            self._send_all(self._epoch, _bytes(self._marked(tag, count)))
+
+    def _marked(self, tag: int, count: int) -> Words:
+        """Return packets that the device answers with a tag: samples of zeros, or messages of zeros for a core.
+
+        A core answers messages that do nothing even if it has no program, or one whose samples have another length.
+        """
+        if not self._is_loaded:
+            words, width = np.zeros(self.axi.words.input, np.uint32), self.axi.beats.input
+        else:
+            from dynagate.hw.processor.isa.packets import packed_messages
+
+            words = packed_messages(np.zeros((1, 2), np.uint32), 1)[0]
+            width = beats_of(len(words), self.axi.width)
+        packets = np.zeros((count, width, self.axi.lanes), np.uint32)
+        packets.reshape(count, -1)[:, : len(words) + 1] = [*words, tag]
+        return packets
+
+    def _answer_beats(self) -> int:
+        """Return the number of beats of the answer to a marked packet."""
+        return beats_of(1, self.axi.width) if self._is_loaded else self._result_beats
 
     def _resynchronize(self, deadline: float) -> None:
         results = self._free.pop() if self._free else self._new_results()
@@ -336,12 +356,12 @@ class DmaLink(DeviceLink):
         )
 
     def _finds(self, words: Words, tag: int) -> bool:
-        """Receive until the result of a marked sample comes, which is one packet, and return whether it came. Each
+        """Receive until the answer to a marked packet comes, which is one packet, and return whether it came. Each
         transfer has the length of that packet, since drivers may report wrong lengths of transfers that TLAST ended
         early.
         """
         lanes = self.axi.lanes
-        data = _bytes(words[: lanes * (self._result_beats if self.ends_with_tlast else 1)])
+        data = _bytes(words[: lanes * (self._answer_beats() if self.ends_with_tlast else 1)])
         since = time.monotonic()
         try:
             for _ in range(MOST_STALE):
