@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,13 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.wordlength.confidence import block_floors, measured
 from dynagate.fixedpoint.wordlength.goal import Goal, dsp_blocks
 from dynagate.fixedpoint.wordlength.optimize import AccuracyError, optimize
-from dynagate.fixedpoint.wordlength.results_file import ResultsFile
+from dynagate.fixedpoint.wordlength.results_file import ResultsFile, SweepCell, SweepProgress, Timed, timed
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 
 POLICIES = ("global", "word", "optimized")
 """Policies that can be compared."""
-DRAWN_INTERVAL = 8
-"""Initiation interval, in cycles, for which the figure shows multiplier blocks."""
 QUANTILE = 0.999
 """Share of the states whose errors a point reports."""
 SEED = 41
@@ -49,7 +47,7 @@ class SweepPoint:
     overflow: float
     """Share of the states that overflow."""
     dsp: int
-    """DSP48E2 blocks if no products share one."""
+    """DSP48E2 blocks of a pipeline with an initiation interval of 1, in which no products share one."""
     lut: int
     """Bits of all adders."""
     register_bits: int
@@ -66,7 +64,7 @@ def sweep(
     jobs: int = 1,
     backend: str = "loky",
     results: Path | None = None,
-    progress: Callable[[int, int], Any] | None = None,
+    progress: Callable[[SweepProgress[SweepPoint]], Any] | None = None,
 ) -> list[SweepPoint]:
     """Measure each policy at each word length.
 
@@ -79,7 +77,7 @@ def sweep(
         jobs: Number of parallel jobs.
         backend: joblib's backend: "loky" on this computer, "dask" on the cluster of the current Dask client, or "ray".
         results: File to which every finished point is added, and from which an interrupted sweep continues.
-        progress: Function that receives the number of finished points and of all points.
+        progress: Function that receives the state of the sweep before the first point and after each one.
 
     Returns:
         A point per policy and word, in that order.
@@ -96,28 +94,31 @@ def sweep(
     for name, number in (("states", states), ("jobs", jobs)):
         if number < 1:
             raise ArgumentError(f"{name} {number}; expected 1 or more", code="DG-FORMAT-049")
-    cells = [(policy, word) for policy in policies for word in words]
-    file = ResultsFile(results, (graph.nodes, graph.outputs, region, states), SweepPoint, _cell)
-    return file.completed(cells, lambda missing: _computed(graph, region, missing, states, jobs, backend), progress)
+    cells = [SweepCell(policy, word) for policy in policies for word in words]
+    subject = {"robot": region.robot.name, "function": graph.name, "graph": (graph.nodes, graph.outputs)}
+    file = ResultsFile(results, {**subject, "region": region, "states": states}, SweepPoint, _cell)
+    measured = partial(_computed, graph, region, states=states, jobs=jobs, backend=backend)
+    return file.completed(cells, measured, progress, jobs)
 
 
-def _cell(point: SweepPoint) -> tuple[str, int]:
+def _cell(point: SweepPoint) -> SweepCell:
     """Return the policy and the word length of a point."""
-    return point.policy, point.word
+    return SweepCell(point.policy, point.word)
 
 
 def _computed(
-    graph: Graph, region: Region, points: Sequence[tuple[str, int]], states: int, jobs: int, backend: str
-) -> Iterator[SweepPoint]:
-    """Yield the points in order, computed in parallel jobs."""
+    graph: Graph, region: Region, points: Sequence[SweepCell], *, states: int, jobs: int, backend: str
+) -> Iterator[Timed[SweepPoint]]:
+    """Yield the points as they are finished, computed in parallel jobs."""
     if jobs == 1 and backend == "loky":
-        yield from (measure(graph, region, policy, word, states) for policy, word in points)
+        yield from (timed(measure, graph, region, policy, word, states) for policy, word in points)
         return
     import joblib
 
     with joblib.parallel_config(backend=backend, n_jobs=jobs):
-        work = (joblib.delayed(measure)(graph, region, policy, word, states) for policy, word in points)
-        yield from joblib.Parallel(return_as="generator_unordered" if backend == "loky" else "list")(work)
+        work = (joblib.delayed(timed)(measure, graph, region, policy, word, states) for policy, word in points)
+        yields = joblib.parallel.get_active_backend()[0].supports_return_generator
+        yield from joblib.Parallel(return_as="generator_unordered" if yields else "list")(work)
 
 
 def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -> SweepPoint:
@@ -202,11 +203,10 @@ def draw(points: Sequence[SweepPoint], title: str, path: Path, goal: float | Non
         chosen = [p for p in points if p.policy == policy and 0.0 < p.error < 1e3]
         errors = [p.error for p in chosen]
         left.semilogy([p.word for p in chosen], errors, marker="o", markersize=3, label=policy)
-        shared = [math.ceil(p.dsp / DRAWN_INTERVAL) for p in chosen]
-        right.loglog(shared, errors, marker="o", markersize=3, label=policy)
-    left.set_xlabel("bits")
+        right.loglog([p.dsp for p in chosen], errors, marker="o", markersize=3, label=policy)
+    left.set_xlabel("word length, bits")
     left.xaxis.get_major_locator().set_params(integer=True)
-    right.set_xlabel(f"DSP48E2 blocks at II = {DRAWN_INTERVAL}, modeled: those of all products / {DRAWN_INTERVAL}")
+    right.set_xlabel("DSP48E2 blocks at II = 1, modeled: no products share one")
     plain_logarithmic(right.xaxis)
     for axes in (left, right):
         axes.set_ylabel(f"relative L2 error, {QUANTILE:.1%} of the states")

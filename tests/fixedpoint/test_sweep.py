@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -18,12 +19,19 @@ from dynagate import Region, Rollout, robots, trace
 from dynagate.cli import main, studies
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.wordlength import sweep as module
-from dynagate.fixedpoint.wordlength.results_file import SweepError
+from dynagate.fixedpoint.wordlength.results_file import (
+    SweepCell,
+    SweepError,
+    SweepProgress,
+    coarse_to_fine,
+    remaining_seconds,
+)
 from dynagate.fixedpoint.wordlength.sweep import sweep
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph.ops import OPS
-from dynagate.host.drift import drift, sweep_motions
+from dynagate.host.drift import drift, sweep_motions, table
+from dynagate.hw.processor.compiler.motion import ToleranceError
 from dynagate.integrators.trajectories import motions
 from dynagate.robot.random_chain import random_chain
 
@@ -64,6 +72,11 @@ def test_a_point_counts_what_is_built() -> None:
     assert (point.lut, point.register_bits) == (sum(sums), sum(widths))
 
 
+def counted(steps: list[tuple[int, int]]) -> Callable[[SweepProgress[Any]], None]:
+    """Return a progress function that lists the numbers of finished points and of all points."""
+    return lambda state: steps.append((len(state.points), state.total))
+
+
 def test_stopped_sweep_goes_on(graph: Graph, region: Region, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = tmp_path / "new" / "points.jsonl"
     first = sweep(graph, region, (12, 13), ("word",), states=200, results=results)
@@ -73,9 +86,7 @@ def test_stopped_sweep_goes_on(graph: Graph, region: Region, tmp_path: Path, mon
     real = module.measure
     monkeypatch.setattr(module, "measure", lambda *a: measured.append(a[3]) or real(*a))
     steps: list[tuple[int, int]] = []
-    again = sweep(
-        graph, region, (12, 13, 14), ("word",), states=200, results=results, progress=lambda *x: steps.append(x)
-    )
+    again = sweep(graph, region, (12, 13, 14), ("word",), states=200, results=results, progress=counted(steps))
     assert again[:2] == first
     assert measured == [14]
     assert steps == [(2, 3), (3, 3)]
@@ -86,8 +97,11 @@ def test_stopped_sweep_goes_on(graph: Graph, region: Region, tmp_path: Path, mon
 def test_damaged_and_foreign_results_are_refused(graph: Graph, region: Region, tmp_path: Path) -> None:
     results = tmp_path / "points.jsonl"
     sweep(graph, region, (12,), ("word",), states=200, results=results)
-    with pytest.raises(SweepError, match="holds another sweep; expected this robot, function, region and states"):
+    with pytest.raises(SweepError, match="holds another sweep: states 200 there, 300 here. Expected the same options"):
         sweep(graph, region, (12,), ("word",), states=300, results=results)
+    slower = Region.of(region.robot, velocity=1.0)
+    with pytest.raises(SweepError, match="holds another sweep: another region. Expected"):
+        sweep(graph, slower, (12,), ("word",), states=200, results=results)
     results.write_text(results.read_text() + "nonsense\n")
     with pytest.raises(SweepError, match="is damaged .* move it away to begin anew"):
         sweep(graph, region, (12,), ("word",), states=200, results=results)
@@ -98,13 +112,18 @@ def test_damaged_and_foreign_results_are_refused(graph: Graph, region: Region, t
     [
         (lambda lines: [lines[0], lines[1][:40] + b"\n", lines[2]], "damaged in line 2 (JSONDecodeError"),
         (lambda lines: [lines[0], b"\xff\xfe\n", lines[1]], "damaged in line 2 (UnicodeDecodeError"),
-        (lambda lines: [*lines, b"null\n"], "damaged in line 4 (TypeError"),
+        (lambda lines: [*lines, b"null\n"], "damaged in line 4 (AttributeError"),
         (lambda lines: [*lines, b"[1, 2]\n"], "damaged in line 4 (TypeError"),
         (lambda lines: [*lines, b"{}\n"], "damaged in line 4 (TypeError"),
         (lambda lines: [*lines, b"\n"], "damaged in line 4 (JSONDecodeError"),
-        (lambda lines: [lines[0], lines[1].replace(b'"word": 12', b'"word": "12"')], "word is '12'; expected int"),
-        (lambda lines: [lines[0], lines[1].replace(b'"word": 12', b'"word": null')], "word is None; expected int"),
+        (lambda lines: [lines[0], lines[1].replace(b'"word": 13', b'"word": "13"')], "word is '13'; expected int"),
+        (lambda lines: [lines[0], lines[1].replace(b'"word": 13', b'"word": null')], "word is None; expected int"),
         (lambda lines: [lines[0], lines[1].replace(b'"dsp"', b'"dps"')], "unexpected keyword argument 'dps'"),
+        (
+            lambda lines: [lines[0], lines[1].replace(b'"seconds": ', b'"seconds": "a", "b": ')],
+            "seconds is 'a'; expected a",
+        ),
+        (lambda lines: [b'{"sweep": "0f3a"}\n', *lines[1:]], "damaged in line 1 (TypeError"),
         (lambda lines: [b"{}\n", *lines[1:]], "damaged in line 1 (KeyError: 'sweep')"),
         (lambda lines: [b"[]\n"], "damaged in line 1 (TypeError"),
         (lambda lines: [b"my notes"], "damaged in line 1 (JSONDecodeError"),
@@ -132,7 +151,7 @@ def test_results_cut_in_their_first_line_begin_anew(cut: int, graph: Graph, regi
     whole = results.read_bytes()
     results.write_bytes(whole[:cut])
     assert sweep(graph, region, (12,), ("word",), states=50, results=results) == first
-    assert results.read_bytes() == whole
+    assert results.read_bytes().splitlines()[0] == whole.splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -195,8 +214,9 @@ def test_figure_has_a_grid_plain_ticks_the_goal_and_its_origin(tmp_path: Path, m
     for axes in (left, right):
         assert axes.xaxis.get_gridlines()[0].get_visible()
         assert "goal 1e-05" in [text.get_text() for text in axes.get_legend().get_texts()]
-    assert list(right.get_lines()[0].get_xdata()) == [52, 64, 70]
-    assert "at II = 8, modeled" in right.get_xlabel()
+    assert list(right.get_lines()[0].get_xdata()) == [point.dsp for point in points]
+    assert "DSP48E2 blocks at II = 1, modeled" in right.get_xlabel()
+    assert left.get_xlabel() == "word length, bits"
     assert all("×" not in tick.get_text() and "mathdefault" not in tick.get_text() for tick in right.get_xticklabels())
     assert re.search(r"cores; dynagate .*numpy .*; \d{4}-\d\d-\d\d$", figure.get_supxlabel())
 
@@ -249,10 +269,12 @@ def test_rollouts_drift_less_in_longer_words(region: Region, tmp_path: Path) -> 
     assert short.energy > 4.0 * long.energy > 0.0
     assert short.overflow == long.overflow == 0.0
     steps: list[tuple[int, int]] = []
-    again = sweep_motions(region, (20, 23, 26), **settings, progress=lambda *done: steps.append(done))
+    again = sweep_motions(region, (20, 23, 26), **settings, progress=counted(steps))
     assert (again[0], again[2]) == (short, long)
     assert steps == [(2, 3), (3, 3)]
-    with pytest.raises(SweepError, match="holds another sweep"):
+    with pytest.raises(
+        SweepError, match="holds another sweep: dt 0.005 there, 0.004 here, integrator rk2 there, left out"
+    ):
         sweep_motions(region, (20,), **{**settings, "options": AlgorithmOptions(dt=0.004)})
 
 
@@ -269,6 +291,8 @@ def test_the_drift_of_a_point_is_that_of_its_rollouts(region: Region) -> None:
         for a, b in ((fixed.q, exact.q), (fixed.qd, exact.qd))
     ]
     assert point.error == pytest.approx(np.maximum(*ends).max())
+    assert point.position == pytest.approx(np.abs(fixed.q - exact.q).max(), rel=1e-9)
+    assert point.velocity == pytest.approx(np.abs(fixed.qd - exact.qd).max(), rel=1e-9)
     model = pinocchio_of(region.robot)
     data = model.createData()
 
@@ -289,13 +313,71 @@ def test_the_command_sweeps_rollouts(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, [*arguments, "--steps", "9", "--states", "5", "--dt", "0.002"])
     assert done.exit_code == 0, done.output
     assert [p["word"] for p in json.loads((tmp_path / "sweep.json").read_text())] == [20, 21]
-    assert (tmp_path / "sweep.csv").read_text().startswith("word,median,error,energy,overflow")
+    assert (tmp_path / "sweep.csv").read_text().startswith("word,median,error,position,velocity,energy,")
     for extra, text in (
         (["--policy", "global"], "expected them left out: a rollout has one word length"),
-        (["--integrator", "variational"], "integrator 'variational' of a sweep; expected an explicit one"),
+        (["--dt", "0.003"], "holds another sweep: dt 0.002 there, 0.003 here, steps 9 there, 200 here"),
     ):
         refused = CliRunner().invoke(main, [*arguments, *extra])
         assert refused.exit_code in (1, 2), refused.output
         assert text in " ".join(refused.output.split()), refused.output
     others = ["sweep", "two_joint_arm", "--steps", "9", "--folder", str(tmp_path)]
     assert "--steps without --function rollout" in CliRunner().invoke(main, others).output
+
+
+def test_rollouts_that_solve_equations_are_swept(region: Region) -> None:
+    options = AlgorithmOptions(dt=0.002, integrator="variational")
+    short, long = sweep_motions(region, (18, 26), steps=8, count=8, options=options)
+    assert short.position > 4.0 * long.position > 0.0
+    assert short.velocity > long.velocity > 0.0
+    assert short.overflow == long.overflow == short.unsolved == long.unsolved == 0.0
+
+
+def test_a_word_in_which_an_integrator_does_not_converge(region: Region) -> None:
+    """It is a point with its reason, unless it is the longest word: then no word of the sweep is long enough."""
+    options = AlgorithmOptions(dt=0.001, integrator="position_based")
+    short, long = points = sweep_motions(region, (12, 28), steps=3, count=8, options=options)
+    assert math.isinf(short.position)
+    assert short.unsolved == 1.0 > long.unsolved
+    assert "12 bits: integrator 'position_based' of two_joint_arm does not converge in words of 12 bits" in table(
+        points
+    )
+    with pytest.raises(ToleranceError, match="does not converge in words of 12 bits"):
+        sweep_motions(region, (12,), steps=3, count=8, options=options)
+
+
+def test_the_order_of_points_and_the_estimate_of_the_time_left() -> None:
+    """The ends of each series come first; costs between measured words are interpolated."""
+    cells = [SweepCell(series, word) for series in ("word", "optimized") for word in range(12, 21)]
+    order = coarse_to_fine(cells)
+    assert sorted(order) == sorted(cells)
+    assert [cell.word for cell in order[:6]] == [20, 20, 12, 12, 16, 16]
+    assert remaining_seconds({}, cells, 1) is None
+    costs = {SweepCell("word", 20): 3.0, SweepCell("word", 12): 1.0}
+    assert remaining_seconds(costs, cells, 1) is None  # nothing is known about "optimized"
+    assert remaining_seconds(costs, [SweepCell("word", 16), SweepCell("word", 24)], 1) == pytest.approx(2.0 + 3.0)
+    assert remaining_seconds(costs, [SweepCell("word", 16), SweepCell("word", 24)], 4) == pytest.approx(3.0)
+
+
+def test_an_interrupted_command_leaves_its_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, arguments = module.measure, ["sweep", "two_joint_arm", "--word", "12:15", "--policy", "word"]
+    measured: list[int] = []
+
+    def interrupted(*inputs: Any) -> Any:
+        measured.append(inputs[3])
+        if len(measured) == 3:
+            raise KeyboardInterrupt
+        return real(*inputs)
+
+    monkeypatch.setattr(module, "measure", interrupted)
+    command = [*arguments, "--states", "50", "--folder", str(tmp_path)]
+    stopped = CliRunner().invoke(main, command)
+    assert stopped.exit_code != 0
+    assert [line.split()[1] for line in stopped.stdout.splitlines()[1:]] == ["12", "15"]
+    assert "2 points are in " in stopped.stderr
+    assert "the same command continues from them" in stopped.stderr
+    assert [row["word"] for row in json.loads((tmp_path / "sweep.json").read_text())] == [12, 15]
+    assert [row["word"] for row in csv.DictReader((tmp_path / "sweep.csv").read_text().splitlines())] == ["12", "15"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0, done.output
+    assert sorted(measured[3:]) == [13, 14]

@@ -317,7 +317,7 @@ def _modules_of(core: Core) -> dict[str, Any]:
 @STYLE
 @units_option
 @states_option(1024, "Check this many random states, or trajectories of a rollout.")
-@steps_option
+@steps_option()
 @seed_option
 def run(
     robot: Robot,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from types import TracebackType
 
 from dynagate.base import progress
@@ -38,3 +39,36 @@ class TerminalProgress(progress.ProgressLine):
 
     def _seconds(self, k: int) -> float:
         return self.took[k][1]
+
+
+LOGGED = 10.0
+"""Seconds between two lines of a sweep in a log."""
+
+
+class PointsProgress(progress.ProgressLine):
+    """Report the points of a sweep: a terminal shows one line that changes, a log gets a line every LOGGED seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged = time.monotonic()
+
+    def report(self, done: int, total: int, remaining: float | None) -> None:
+        """Report the number of finished points and of all points, and the estimate of the remaining time, s."""
+        if done == total:
+            text = f"{done} of {total} points"
+        elif remaining is None:
+            text = f"{done} of {total} points, time left unknown"
+        else:
+            text = f"{done} of {total} points, about {duration(remaining)} left"
+        self(text)
+        if not self._terminal and time.monotonic() - self._logged >= LOGGED:
+            self._logged = time.monotonic()
+            print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """Return a time with two digits of accuracy, in seconds, minutes or hours."""
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds:.2g} s"

@@ -19,11 +19,11 @@ from dynagate.forces.options import AlgorithmOptions
 MOST_STEPS = 1_000_000
 DEFAULT_STEPS = 50
 
-steps_option = click.option(
-    "--steps",
-    type=count(MOST_STEPS),
-    help=f"Simulate this many steps of each trajectory.  [default: {DEFAULT_STEPS}]",
-)
+
+def steps_option(default: int = DEFAULT_STEPS) -> Command:
+    """Return the option --steps, which is None by default."""
+    text = f"Simulate this many steps of each trajectory.  [default: {default}]"
+    return click.option("--steps", type=count(MOST_STEPS), help=text)
 
 
 class IntegratorName(ParamType, click.Choice[str]):

@@ -45,6 +45,8 @@ from dynagate.robot import Robot
 POLICIES = ("global", "word", "optimized")
 BACKENDS = ("loky", "dask", "ray")
 MOST_JOBS = 1024
+ROLLOUT_STEPS = 200
+"""Default number of steps of a trajectory in a sweep."""
 STATES = 4096
 """Default number of states of a point."""
 CONNECT_SECONDS = 5
@@ -90,6 +92,7 @@ class SweepOptions:
         "sweep iiwa14 --word 12:24 --folder sweep",
         "sweep iiwa14 --word 16 --policy word --states 1000 --jobs 4 --folder sweep",
         "sweep two_joint_arm --function rollout --dt 0.005 --steps 200 --word 20:30 --folder drift",
+        "sweep iiwa14 --function rollout --integrator variational --word 20:28 --folder variational",
     ),
 )
 @needs("sweep", "scipy")
@@ -98,10 +101,10 @@ class SweepOptions:
 @function_option("Measure this function", motions=True)
 @algorithm_options
 @step_options
-@steps_option
+@steps_option(ROLLOUT_STEPS)
 @outputs_option
 @options_of(SweepOptions)
-@folder_option("Write CSV, JSON and PNG into this folder; a stopped sweep continues from it.", required=True)
+@folder_option("Write CSV, JSON and PNG into this folder; an interrupted sweep continues there.", required=True)
 def sweep(
     robot: Robot,
     region: Region,
@@ -123,51 +126,64 @@ def sweep(
     elif steps is not None:
         raise UsageError(f"--steps without --function {ROLLOUT}; expected both", code="DG-CLI-088")
 
-    from tqdm import tqdm
-
+    from dynagate.cli.progress import PointsProgress
     from dynagate.fixedpoint.wordlength import sweep as functions
-    from dynagate.fixedpoint.wordlength.results_file import write_csv
     from dynagate.graph import trace
     from dynagate.host import drift as drifts
 
-    with _client(options.cluster), tqdm(desc="  points", unit=" points") as bar:
+    study: Any = drifts if name == ROLLOUT else functions
+    points: Sequence[Any] = ()
+    with _client(options.cluster), PointsProgress() as line:
 
-        def progress(done: int, of: int) -> None:
-            bar.total = of
-            bar.update(done - bar.n)
+        def progress(state: Any) -> None:
+            nonlocal points
+            points = state.points
+            line.report(len(points), state.total, state.remaining)
+            if points:
+                _write(points, folder)
 
         shared: dict[str, Any] = {"results": folder / "points.jsonl", "progress": progress}
-        study: Any = drifts if name == ROLLOUT else functions
-        points: Sequence[Any]
-        if name == ROLLOUT:
-            points = drifts.sweep_motions(
-                region,
-                options.words,
-                steps=steps or drifts.STEPS,
-                count=options.states or drifts.TRAJECTORIES,
-                options=algorithm,
-                **shared,
-            )
-        else:
-            points = functions.sweep(
-                trace(robot, name, algorithm),
-                region,
-                options.words,
-                options.policies or POLICIES,
-                states=options.states or STATES,
-                jobs=options.jobs,
-                backend=options.backend,
-                **shared,
-            )
+        try:
+            if name == ROLLOUT:
+                drifts.sweep_motions(
+                    region,
+                    options.words,
+                    steps=steps or ROLLOUT_STEPS,
+                    count=options.states or drifts.TRAJECTORIES,
+                    options=algorithm,
+                    **shared,
+                )
+            else:
+                functions.sweep(
+                    trace(robot, name, algorithm),
+                    region,
+                    options.words,
+                    options.policies or POLICIES,
+                    states=options.states or STATES,
+                    jobs=options.jobs,
+                    backend=options.backend,
+                    **shared,
+                )
+        except KeyboardInterrupt:
+            if points:
+                click.echo(study.table(points))
+            click.echo(f"  {len(points)} points are in {folder}; the same command continues from them", err=True)
+            raise
     click.echo(study.table(points))
-    with written_together(folder) as scratch:
-        write_csv(points, scratch / "sweep.csv")
-        (scratch / "sweep.json").write_text(json.dumps([_finite(asdict(point)) for point in points], indent=1) + "\n")
     if not is_there("matplotlib"):
         click.echo(f"  the figure is left out: it needs matplotlib; {install('sweep')}", err=True)
         return
     with written_together(folder) as scratch:
         study.draw(points, f"{robot.name} {name}", scratch / "sweep.png", options.goal)
+
+
+def _write(points: Sequence[Any], folder: Path) -> None:
+    """Write the points of a sweep as CSV and JSON."""
+    from dynagate.fixedpoint.wordlength.results_file import write_csv
+
+    with written_together(folder) as scratch:
+        write_csv(points, scratch / "sweep.csv")
+        (scratch / "sweep.json").write_text(json.dumps([_finite(asdict(point)) for point in points], indent=1) + "\n")
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:

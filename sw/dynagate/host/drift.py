@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -16,15 +16,15 @@ from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.figures import grid, new_figure, origin, saved
 from dynagate.base.text_table import Column, table_lines
+from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import LARGEST_WORD, Policy
-from dynagate.fixedpoint.wordlength.results_file import ResultsFile
+from dynagate.fixedpoint.wordlength.results_file import ResultsFile, SweepCell, SweepProgress, Timed, timed
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
-from dynagate.host.rollouts import Rollout, Trajectories
-from dynagate.integrators.chip_motion import solves
-from dynagate.integrators.trajectories import motions
+from dynagate.host.drift_motions import ComparedMotions, compared_motions
+from dynagate.hw.processor.compiler.motion import ToleranceError
 from dynagate.robot import Robot
 
 SHORTEST = 18
@@ -35,6 +35,8 @@ TRAJECTORIES = 200
 """Default number of trajectories."""
 QUANTILE = 0.99
 """Share of the trajectories whose drift a point reports."""
+TINY = np.finfo(float).tiny
+"""Smallest divisor of a relative error."""
 ENERGIES = ("kinetic_energy", "potential_energy")
 
 
@@ -51,6 +53,13 @@ class Drift:
     """
     energies: npt.NDArray[Any]
     """Errors of the energy after the last step (trajectories,), relative to the range of the trajectory's energy."""
+    tracking: tuple[npt.NDArray[Any], npt.NDArray[Any]]
+    """Largest error of a position, rad or m, and of a velocity, rad/s or m/s, in all steps, (trajectories,) each.
+
+    They are infinite after an overflow.
+    """
+    unsolved: npt.NDArray[np.bool_]
+    """Trajectories with a step that float64 solves and the integers do not, (trajectories,)."""
 
     def end(self, quantile: float) -> float:
         """Return the error after the last step that this share of the trajectories keeps."""
@@ -59,18 +68,44 @@ class Drift:
 
 @dataclass(frozen=True)
 class DriftPoint:
-    """Drift of the trajectories of one word length, after their last step."""
+    """Drift of the trajectories of one word length. Errors are infinite if more than 1 - QUANTILE of them overflow."""
 
     word: int
     """Word length in bits."""
     median: float
-    """Median error of the state."""
+    """Median error of the state after the last step, relative to the motion."""
     error: float
-    """Error of the state at QUANTILE."""
+    """The same error at QUANTILE."""
+    position: float
+    """Largest error of a position in all steps, rad or m, at QUANTILE."""
+    velocity: float
+    """Largest error of a velocity in all steps, rad/s or m/s, at QUANTILE."""
     energy: float
-    """Error of the energy at QUANTILE."""
+    """Error of the energy after the last step, relative to its range, at QUANTILE."""
     overflow: float
     """Share of the trajectories that overflow."""
+    unsolved: float
+    """Share of the trajectories with a step whose equations float64 solves and the integers do not."""
+    reason: str = ""
+    """Why no trajectory was computed, if the integrator does not converge in this word length."""
+
+    @classmethod
+    def of(cls, own: Drift) -> DriftPoint:
+        """Return the point of a drift."""
+
+        def kept(errors: npt.NDArray[Any]) -> float:
+            return float(np.quantile(errors, QUANTILE, method="higher"))
+
+        position, velocity = map(kept, own.tracking)
+        overflow, unsolved = float(np.isinf(own.errors[:, -1]).mean()), float(own.unsolved.mean())
+        return cls(
+            own.word, own.end(0.5), own.end(QUANTILE), position, velocity, kept(own.energies), overflow, unsolved
+        )
+
+    @classmethod
+    def without_trajectories(cls, word: int, reason: str) -> DriftPoint:
+        """Return the point of a word length in which the integrator does not converge."""
+        return cls(word, np.inf, np.inf, np.inf, np.inf, np.inf, overflow=0.0, unsolved=1.0, reason=reason)
 
 
 def drift(
@@ -92,25 +127,20 @@ def drift(
         dt: Time step, s.
         count: Number of trajectories.
         seed: Seed of the trajectories.
-        options: Integrator, forces and other options of a rollout on a pipeline.
+        options: Integrator, forces and other options of a rollout.
 
     Raises:
+        ToleranceError: The integrator does not converge in words of this many bits.
         ArgumentError: A word length, a time step or a number is out of range, or integers refuse an option.
     """
-    start = motions(region, steps, dt, count, seed)
-    own: dict[str, Any] = {"steps": steps, "dt": dt}
-    if options is not None:
-        own |= {name: value for name, value in options.changed().items() if name != "dt"}
-    exact = Rollout(region.robot, device="numpy", **own)(*start)
-    fixed = Rollout(region.robot, device="fixed", region=region, policy=Policy(word=word), **own)(*start)
-    for joint, at, _ in region.robot.moving():
-        if region.robot.is_periodic(joint):  # angles that come back between -π and π
-            fixed.q[..., at] += 2.0 * np.pi * np.round((exact.q[..., at] - fixed.q[..., at]) / (2.0 * np.pi))
-    overflowed = fixed.diverged >= 0
-    true = _energy(region.robot, exact.q, exact.qd)
-    own_energy = _energy(region.robot, fixed.q[:, -1:], fixed.qd[:, -1:])[:, 0]
-    scale = np.maximum(np.ptp(true, axis=1), np.finfo(float).tiny)
-    return Drift(word, _errors(fixed, exact), np.where(overflowed, np.inf, np.abs(own_energy - true[:, -1]) / scale))
+    both = compared_motions(region, word, steps=steps, dt=dt, count=count, seed=seed, options=options)
+    (q, qd), (own_q, own_qd) = both.exact, both.fixed
+    true, end = _energy(region.robot, q, qd), _energy(region.robot, own_q[:, -1:], own_qd[:, -1:])[:, 0]
+    scale, lost = np.maximum(np.ptp(true, axis=1), TINY), both.overflowed[:, -1]
+    moved, faster = both.moved(), own_qd - qd
+    energies = np.where(lost, np.inf, np.abs(end - true[:, -1]) / scale)
+    position, velocity = (np.where(lost, np.inf, np.abs(error).max(axis=(1, 2))) for error in (moved, faster))
+    return Drift(word, _errors(both, moved, faster), energies, (position, velocity), both.unsolved)
 
 
 def _energy(robot: Robot, q: Array, qd: Array) -> Array:
@@ -121,15 +151,13 @@ def _energy(robot: Robot, q: Array, qd: Array) -> Array:
     return np.asarray(sum(parts)).reshape(q.shape[:2])
 
 
-def _errors(fixed: Trajectories, exact: Trajectories) -> npt.NDArray[Any]:
+def _errors(both: ComparedMotions, moved: Array, faster: Array) -> npt.NDArray[Any]:
+    """Return the larger of the errors of q and q̇ of each state, relative to the ranges of the trajectory."""
     each = [
-        np.linalg.norm(a - b, axis=-1) / np.linalg.norm(np.ptp(b, axis=1), axis=-1)[:, None]
-        for a, b in ((fixed.q, exact.q), (fixed.qd, exact.qd))
+        np.linalg.norm(error, axis=-1) / np.maximum(np.linalg.norm(np.ptp(x, axis=1), axis=-1), TINY)[:, None]
+        for error, x in zip((moved, faster), both.exact, strict=True)
     ]
-    errors = np.maximum(*each)
-    step = np.arange(errors.shape[1])
-    overflowed = (fixed.diverged >= 0)[:, None] & (step >= fixed.diverged[:, None])
-    return np.where(overflowed, np.inf, errors)
+    return np.where(both.overflowed, np.inf, np.maximum(*each))
 
 
 def sweep_motions(
@@ -140,7 +168,7 @@ def sweep_motions(
     count: int = TRAJECTORIES,
     options: AlgorithmOptions | None = None,
     results: Path | None = None,
-    progress: Callable[[int, int], Any] | None = None,
+    progress: Callable[[SweepProgress[DriftPoint]], Any] | None = None,
 ) -> list[DriftPoint]:
     """Measure the drift of a rollout at each word length.
 
@@ -151,53 +179,64 @@ def sweep_motions(
         count: Number of trajectories.
         options: Time step, integrator, forces and other options of a rollout.
         results: File to which every finished point is added, and from which an interrupted sweep continues.
-        progress: Function that receives the number of finished points and of all points.
+        progress: Function that receives the state of the sweep before the first point and after each one.
 
     Raises:
+        ToleranceError: The integrator does not converge even in the longest of the words.
         ArgumentError: A word length or a number is out of range, or integers refuse an option.
         SweepError: The results file is damaged or of another sweep.
     """
     options = AlgorithmOptions() if options is None else options
     for word in words:
         Policy(word=word)
-    if solves(options):
-        raise ArgumentError(
-            f"integrator '{options.integrator}' of a sweep; expected an explicit one: `dynagate run ROBOT "
-            "--function rollout --units 4` reports the drift of integrators that solve equations",
-            code="DG-ROLLOUT-001",
-        )
-    subject = (region, steps, count, sorted(options.as_dict().items()))
-    measured = partial(_measured, region, steps, count, options)
-    return ResultsFile(results, subject, DriftPoint, _word).completed(words, measured, progress)
+    subject = {"robot": region.robot.name, "function": ROLLOUT, "region": region, "steps": steps, "trajectories": count}
+    file = ResultsFile(results, {**subject, **options.as_dict()}, DriftPoint, _cell)
+    measured = partial(_measured, region, steps, count, options, max(words, default=0))
+    return file.completed([SweepCell(ROLLOUT, word) for word in words], measured, progress)
 
 
-def _word(point: DriftPoint) -> int:
-    return point.word
+def _cell(point: DriftPoint) -> SweepCell:
+    return SweepCell(ROLLOUT, point.word)
 
 
 def _measured(
-    region: Region, steps: int, count: int, options: AlgorithmOptions, words: Sequence[int]
-) -> Iterator[DriftPoint]:
-    """Yield the point of each word length."""
-    for word in words:
-        own = drift(region, word, steps=steps, dt=options.step().dt or 0.0, count=count, options=options)
-        energy = float(np.quantile(own.energies, QUANTILE, method="higher"))
-        yield DriftPoint(word, own.end(0.5), own.end(QUANTILE), energy, float(np.isinf(own.errors[:, -1]).mean()))
+    region: Region, steps: int, count: int, options: AlgorithmOptions, longest: int, cells: Sequence[SweepCell]
+) -> Iterator[Timed[DriftPoint]]:
+    """Yield the point of each word length. longest: the word in which an integrator must converge."""
+
+    def point(word: int) -> DriftPoint:
+        try:
+            dt = options.step(integrator=None).dt or 0.0
+            return DriftPoint.of(drift(region, word, steps=steps, dt=dt, count=count, options=options))
+        except ToleranceError as error:
+            if word == longest:
+                raise
+            return DriftPoint.without_trajectories(word, error.text)
+
+    return (timed(point, cell.word) for cell in cells)
 
 
 COLUMNS: list[Column[DriftPoint]] = [
     Column("word", 5, lambda point: point.word),
     Column("median", 10, lambda point: point.median, ".1e"),
     Column("99 %", 10, lambda point: point.error, ".1e"),
+    Column("position", 10, lambda point: point.position, ".1e"),
+    Column("velocity", 10, lambda point: point.velocity, ".1e"),
     Column("energy", 10, lambda point: point.energy, ".1e"),
     Column("overflow", 10, lambda point: point.overflow, ".1e"),
+    Column("unsolved", 10, lambda point: point.unsolved, ".1e"),
 ]
 """Columns of the table for a terminal."""
+LEGEND = (
+    "  median, 99 %: error of the state after the last step, relative to the motion; energy: relative to its range.",
+    "  position, velocity: largest error in all steps, rad or m, rad/s or m/s. overflow, unsolved: of trajectories.",
+)
 
 
 def table(points: Sequence[DriftPoint]) -> str:
-    """Return a table for the terminal, with a line for each point."""
-    return "\n".join(table_lines(COLUMNS, points))
+    """Return a table for the terminal: a line for each point, the units, and the words that do not converge."""
+    reasons = [f"  {point.word} bits: {point.reason}" for point in points if point.reason]
+    return "\n".join([*table_lines(COLUMNS, points), *LEGEND, *reasons])
 
 
 def draw(points: Sequence[DriftPoint], title: str, path: Path, goal: float | None = None) -> None:
@@ -207,25 +246,33 @@ def draw(points: Sequence[DriftPoint], title: str, path: Path, goal: float | Non
         points: Results of a sweep.
         title: Title of the figure.
         path: File of the figure.
-        goal: Error to mark, if any.
+        goal: Relative error to mark, if any.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    figure = new_figure(6, 4.4, "sweep")
-    axes = figure.subplots()
-    for label, name in (("state, median", "median"), (f"state, {QUANTILE:.0%}", "error"), ("energy", "energy")):
-        finite = [(point.word, value) for point in points if 0.0 < (value := asdict(point)[name]) < np.inf]
-        axes.semilogy(*zip(*finite, strict=True) if finite else ((), ()), marker="o", markersize=3, label=label)
-    axes.set_xlabel("bits")
-    axes.set_ylabel("error after the last step, relative to the motion")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    figure = new_figure(10, 4.4, "sweep")
+    left, right = figure.subplots(1, 2)
+    _curves(left, points, {"position, rad or m": "position", "velocity, rad/s or m/s": "velocity"})
+    _curves(right, points, {"state, median": "median", f"state, {QUANTILE:.0%}": "error", "energy": "energy"})
+    left.set_ylabel(f"largest error in {QUANTILE:.0%} of the trajectories")
+    right.set_ylabel("relative error after the last step")
     if goal is not None:
-        axes.axhline(goal, color="#d55e00", linestyle=":", label=f"goal {goal:g}")
-    grid(axes)
-    axes.legend()
+        right.axhline(goal, color="#d55e00", linestyle=":", label=f"goal {goal:g}")
+    for axes in (left, right):
+        axes.set_xlabel("word length, bits")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        grid(axes)
+        axes.legend()
     figure.suptitle(title, parse_math=False)
     saved(figure, path, [origin(f"dynagate {dynagate.__version__}, integer executor, no compiler")])
+
+
+def _curves(axes: Any, points: Sequence[DriftPoint], fields: Mapping[str, str]) -> None:
+    """Draw fields of the points on a logarithmic axis, by label; infinite errors are left out."""
+    for label, name in fields.items():
+        finite = [(point.word, value) for point in points if 0.0 < (value := asdict(point)[name]) < np.inf]
+        axes.semilogy(*zip(*finite, strict=True) if finite else ((), ()), marker="o", markersize=3, label=label)
 
 
 def shortest_word(

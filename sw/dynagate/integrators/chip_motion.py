@@ -148,12 +148,16 @@ class ChipMotion:
         below the ground.
         """
         sample = region.sample("forward_dynamics", count, seed, kind=kind)
+        return {**sample, "q": self.feasible(sample["q"], region, seed)}
+
+    def feasible(self, q: Array, region: Region, seed: int) -> Array:
+        """Return configurations (batch, nq) near q from which motions can begin, with no contact far below ground."""
         ends = np.array(region.lower), np.array(region.upper)
-        q = self.method.starts(self.robot, sample["q"], ends, seed)
+        q = self.method.starts(self.robot, q, ends, seed)
         for force in self.forces:
             if isinstance(force, Contact | CompliantContact):
                 q = touching(self.robot, RigidContact(force.points, force.planes), q, ends, seed)
-        return {**sample, "q": q}
+        return q
 
     def reach(self) -> dict[str, float]:
         """Return values that may exceed those in sampled motions, such as counters, and their largest magnitude."""
