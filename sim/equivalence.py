@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dynagate.base.process import completed, limited, python_environment
 from dynagate.hw.export.yosys import yosys_command
-from dynagate.sim.mutants import Mutant
+from dynagate.sim.mutants import MEMORY, REGISTER, Mutant
 from dynagate.sim.range_facts import RangeFacts
 
 PROOF_SECONDS = 30
@@ -24,7 +24,7 @@ _PREPARING = ("proc", "memory_collect", "memory_map", "opt_expr", "opt_clean -pu
 _JOINING = (
     *("design -copy-from gold gold", "design -copy-from gate gate", "miter -equiv -flatten gold gate miter"),
     *("hierarchy -top miter", "opt -full", "techmap", "opt -fast", "async2sync", "dffunmap", "simplemap"),
-    *("dfflegalize -cell $_DFF_P_ 01", "simplemap", "setundef -zero", "opt_clean", "aigmap"),
+    *("dfflegalize -cell $_DFF_P_ 01", "simplemap", "setundef -zero -init", "opt_clean", "aigmap"),
 )
 """Passes that make one circuit of both, whose output is 1 while they differ."""
 
@@ -33,32 +33,45 @@ def equal_reason(texts: Mapping[str, str], mutant: Mutant, facts: RangeFacts | N
     """Return how a mutant is proved to compute the same as the design; empty without a proof.
 
     The proof compares the module of the mutant, and then the modules around it, for all inputs and for all results of
-    other modules, from the initial values on. A bit that the mutant does not define may have any value.
+    other modules, from the initial values on. Registers without one begin at zero. A bit that the mutant does not
+    define may have any value.
 
     Args:
         texts: Verilog of the design by file name.
         mutant: The mutant.
         facts: Overflow bits that no input sets and entries that no input reads, which the proof may use.
     """
-    module = module_of(texts[mutant.file], mutant.line)
+    module, is_undefined = module_of(texts[mutant.file], mutant.line), _reads_undefined(texts[mutant.file], mutant)
     if mutant.kind == "table":
         unread = facts is not None and facts.is_unread(module, mutant.old)
         return "no input reads the entry, which ranges of values show" if unread else ""
     if abc_program() is None:
         return ""
     changed = {**texts, mutant.file: mutant.applied(texts[mutant.file])}
-    if facts is not None and (pair := facts.texts(texts, mutant)) and _proved_around(*pair, module):
+    if facts is not None and (pair := facts.texts(texts, mutant)) and _proved_around(*pair, module, is_undefined):
         return "no input overflows the operations, and then Yosys and ABC prove that the overflow bits are the same"
-    if proved := _proved_around(texts, changed, module):
+    if proved := _proved_around(texts, changed, module, is_undefined):
         return f"Yosys and ABC prove that {proved} computes the same"
     return ""
 
 
-def _proved_around(texts: Mapping[str, str], changed: Mapping[str, str], module: str) -> str:
+def _reads_undefined(text: str, mutant: Mutant) -> bool:
+    """Return whether a mutant may read a bit that it does not define."""
+    if mutant.kind == "constant":
+        return mutant.old.count("[") > 0
+    if mutant.kind != "width":
+        return False
+    declaration = REGISTER.match(mutant.old)
+    assert declaration is not None
+    name = re.split(r"[ ,;]", mutant.old[declaration.end() :])[0]
+    return MEMORY.match(mutant.old) is not None or re.search(rf"\b{name}\[{declaration[1]}[:\]]", text) is not None
+
+
+def _proved_around(texts: Mapping[str, str], changed: Mapping[str, str], module: str, is_undefined: bool) -> str:
     """Return the module for which equality is proved: the one that is changed, or one around it; empty if none."""
     inner: list[str] = []
     for _ in range(1 + LEVELS):
-        if proved_equal(texts, changed, module, inner):
+        if proved_equal(texts, changed, module, inner, is_undefined):
             return module
         parents = [name for name, instances in instances_of(texts).items() if module in instances]
         if len(parents) != 1:
@@ -91,7 +104,13 @@ def instances_of(texts: Mapping[str, str]) -> dict[str, list[str]]:
     return instances
 
 
-def proved_equal(texts: Mapping[str, str], changed: Mapping[str, str], module: str, inner: Sequence[str] = ()) -> bool:
+def proved_equal(
+    texts: Mapping[str, str],
+    changed: Mapping[str, str],
+    module: str,
+    inner: Sequence[str] = (),
+    is_undefined: bool = True,
+) -> bool:
     """Return whether ABC proves that a module computes the same in two designs.
 
     Args:
@@ -99,11 +118,13 @@ def proved_equal(texts: Mapping[str, str], changed: Mapping[str, str], module: s
         changed: Verilog of the other design, with the same modules.
         module: Module to compare.
         inner: Modules inside that belong to the comparison. The results of all others may be anything.
+        is_undefined: Whether the other design may read bits that it does not define, which may have any value.
     """
     others = sorted(set(instances_of(texts)) - {module, *inner})
     passes = []
     with tempfile.TemporaryDirectory() as work:
-        for name, undefined, own in (("gold", "-zero", texts), ("gate", "-anyseq", changed)):
+        free = "-anyseq" if is_undefined else "-zero"
+        for name, undefined, own in (("gold", "-zero", texts), ("gate", free, changed)):
             folder = Path(work) / name
             folder.mkdir()
             for file, text in own.items():

@@ -97,6 +97,8 @@ def range_facts(folder: Path) -> RangeFacts:
     Raises:
         DesignError: The design is damaged, or another version of dynagate built it.
     """
+    if not (folder / FILE).is_file():  # a program: to schedule it again takes long
+        return RangeFacts()
     from dynagate.hw.bodies.pipeline import Pipeline
     from dynagate.hw.rebuild import rebuild
 

@@ -94,11 +94,13 @@ endmodule
         (10, "  assign b = slot_2[0] ? a : 4'h7;", True),  # both counters are equal from the start on
         (10, "  assign b = slot_1[1] ? a : 4'h7;", False),
         (14, "    if (1'b0) begin", False),  # the reset
+        (8, "  reg slot_2 = 2'b00;", True),  # no bit of it is read
+        (7, "  reg [0:0] slot_1 = 2'b00;", True),  # its lower bit counts alone
     ],
 )
 def test_a_proof_uses_initial_values(line: int, new: str, equal: bool) -> None:
     pytest.importorskip("pyosys")
-    mutant = Mutant("wire", "two.v", line, COUNTERS.split("\n")[line - 1], new)
+    mutant = Mutant("width" if "reg" in new else "wire", "two.v", line, COUNTERS.split("\n")[line - 1], new)
     assert (bool(equal_reason({"two.v": COUNTERS}, mutant))) == equal
 
 
