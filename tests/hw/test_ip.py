@@ -288,7 +288,7 @@ def test_a_register_bus_of_another_address_width_is_refused(package: Path, tool:
     pytest.importorskip(tool)
     head = "import runpy, sys\nnames = runpy.run_path(sys.argv[1])\n"
     head += "(kind,) = [value for name, value in names.items() if name.startswith('TwoJointArm')]"
-    command = [sys.executable, "-c", head + WIDE[tool], package / f"{NAME}_{tool}.py"]
+    command = [sys.executable, "-c", head + WIDE[tool], str(package / f"{NAME}_{tool}.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert re.search(REFUSED[tool], done.stderr.splitlines()[-1]), done.stderr

@@ -79,7 +79,8 @@ class Pynq:
     """The module, for one board with one overlay."""
 
     def __init__(self, board: Board) -> None:
-        module, self._memories = self, {}
+        module = self
+        self._memories: dict[int, np.ndarray[Any, Any]] = {}
         model = AxiDma(board, lambda address: self._memories[address])
 
         class DMA:
