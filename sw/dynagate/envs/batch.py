@@ -132,13 +132,16 @@ class EnvBatch:
         self._last[:] = self._seen if self.steps.any() else self._last
         self._run()
         self.steps += 1
-        states = np.concatenate([outputs["q_next"], outputs["qd_next"]], axis=1)
+        driven = self.task.driven_states
+        states = np.concatenate([outputs[name] for name in ("q_next", "qd_next", *driven)], axis=1)
         finite: Flags = np.isfinite(states).all(axis=1) & np.isfinite(inputs["action"]).all(axis=1)
         diverged: Flags = np.logical_not(finite)
         check_finite(self.task, outputs["terms"], outputs["observation"], diverged)
         if diverged.any():
             outputs["observation"][diverged], outputs["reward"][diverged] = self._last[diverged], 0.0
         inputs["q"][:], inputs["qd"][:] = outputs["q_next"], outputs["qd_next"]
+        for name, earlier in driven.items():
+            inputs[earlier][:] = outputs[name]
         if "r" in inputs:
             inputs["r"][:] = outputs["swept"]
         if "last_action" in inputs:
@@ -199,7 +202,8 @@ def push_at(task: Task, phase: Any, pushes: Any, steps: Any) -> Any:
 def start(task: Task, draws: Any) -> dict[str, Any]:
     """Return the start of episodes from random numbers (batch, draws) from 0 to 1.
 
-    It has the state, gains, parameters, inputs, the delay in steps of the simulation, and pushes, by name.
+    It has the state, with that of actuators, gains, parameters, inputs, the delay in steps of the simulation, and
+    pushes, by name.
 
     The arrays belong to numpy or to another framework with the same functions.
     """
@@ -225,6 +229,8 @@ def start(task: Task, draws: Any) -> dict[str, Any]:
     if task.random.pushes is not None:
         state |= task.random.pushes.drawn(draws[:, place:], task.period)
     state["last_action"] = none + np.zeros(joints)
+    for name, earlier in task.driven_states.items():
+        state[earlier] = none + np.zeros(task.drive.sizes[name])
     if task.contact is not None:
         state["r"] = none + np.zeros(3 * task.contact.pairs)
     return state

@@ -257,7 +257,7 @@ class LeggedEnv(RobotVectorEnv):
         robot: The robot on a floating base, the path of its URDF file, or the name of a robot that ships.
         feet: Names of links or frames whose origins touch the ground, or points of links.
         num_envs: Number of environments.
-        actions: "pd_targets" or "torques", from -1 to 1.
+        actions: "pd_targets", "torques" or "positions", from -1 to 1.
         options: Options of `legged_task`, and `dtype`, `threads` and `render_mode`.
 
     Raises:
@@ -273,7 +273,7 @@ class LeggedEnv(RobotVectorEnv):
         feet: Sequence[str | Point] | None = None,
         num_envs: int = 1,
         *,
-        actions: Literal["pd_targets", "torques"] = "pd_targets",
+        actions: Literal["pd_targets", "torques", "positions"] = "pd_targets",
         dtype: npt.DTypeLike = "float32",
         threads: int = 1,
         render_mode: str | None = None,

@@ -107,7 +107,7 @@ class ReachEnv(RobotVectorEnv):
         robot: The arm, the path of its URDF file, or the name of a robot that ships.
         frame: Name of the frame or link that reaches; the last link unless given.
         num_envs: Number of environments.
-        actions: "pd_targets" or "torques", from -1 to 1.
+        actions: "pd_targets", "torques" or "positions", from -1 to 1.
         options: Options of `reach_task`, and `dtype`, `threads` and `render_mode`.
 
     Raises:
@@ -121,7 +121,7 @@ class ReachEnv(RobotVectorEnv):
         frame: str | None = None,
         num_envs: int = 1,
         *,
-        actions: Literal["pd_targets", "torques"] = "pd_targets",
+        actions: Literal["pd_targets", "torques", "positions"] = "pd_targets",
         dtype: npt.DTypeLike = "float32",
         threads: int = 1,
         render_mode: str | None = None,

@@ -34,11 +34,13 @@ from dynagate.envs.delays import PAST_ACTIONS, TICK, arriving, clipped, past_act
 from dynagate.envs.draws import DELAY, PER_EPISODE, PUSH, PUSH_PHASE, PUSHES, Randomization
 from dynagate.envs.gains import check_gains, check_masses
 from dynagate.envs.moment import Moment, flat
+from dynagate.forces.actuator import Actuator
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
+from dynagate.integrators.drive import COMMAND, StepDrive
 from dynagate.integrators.feedback import BRAKE, STIFFNESS, TARGET, JointPD, feedback_graph
 from dynagate.integrators.implicit.contact_method import ContactIntegrator
 from dynagate.integrators.implicit.rigid_contact import RigidContact
@@ -49,13 +51,19 @@ from dynagate.robot import Robot
 Function = Callable[[Moment], Any]
 """A function of a moment, over any scalar."""
 
-ACTIONS = "pd_targets", "torques"
+ACTIONS = "pd_targets", "torques", "positions"
 
 PUSHED = "pushed"
 """Name of the velocity (nv,) after a push."""
 
+AIM = "target"
+"""Input of actuators that follow positions (nv,), rad or m."""
+
+DRIVE = {COMMAND: "drive_command", AIM: "drive_target"}
+"""Inputs of actuators -> names of these values in tasks, whose own inputs may have the first names."""
+
 OWN = (
-    *("q", "qd", "tau", "action", "last_action", "loads", TARGET, STIFFNESS, BRAKE, "feedforward"),
+    *("q", "qd", "tau", "action", "last_action", "loads", TARGET, STIFFNESS, BRAKE, "feedforward", *DRIVE.values()),
     *(TICK, DELAY, PAST_ACTIONS, PUSH, PUSHED, PUSHES, PUSH_PHASE),
 )
 """Values of tasks; additional inputs cannot have these names."""
@@ -73,7 +81,8 @@ class Task:
         rewards: Functions of a moment whose values are added, by name.
         ends: Functions of a moment, by name: an episode ends when one is above 0.
         contact: Ground and feet; None for a robot without.
-        actions: "pd_targets", positions of joints relative to the stance, or "torques".
+        actions: "pd_targets", positions of joints relative to the stance; "torques"; or "positions", which are the
+            command of an actuator such as `PositionServo`.
         dt: Time step of the simulation, s.
         decimation: Steps of the simulation that an action holds for.
         seconds: Length of an episode, s.
@@ -81,6 +90,8 @@ class Task:
         stiffness, damping: Gains of the joints, N m/rad, N m s/rad, N/m or N s/m: one number, or one for each joint.
         randomize: What differs between environments (`draws.Randomization.of`).
         inputs: Lowest and highest values of inputs that each episode draws, by name.
+        actuators: Actuators between commands and joints, as in `forces=` of a rollout. Their command is the torque of
+            an action, within the effort limits, or a position. Their states are 0 when an episode begins.
         start_noise: Range of joint positions and velocities around the stance at the begin, rad, m, rad/s or m/s.
 
     Raises:
@@ -94,7 +105,7 @@ class Task:
     rewards: Mapping[str, Function]
     ends: Mapping[str, Function] = field(default_factory=dict)
     contact: RigidContact | None = None
-    actions: Literal["pd_targets", "torques"] = "pd_targets"
+    actions: Literal["pd_targets", "torques", "positions"] = "pd_targets"
     dt: float = 0.005
     decimation: int = 4
     seconds: float = 20.0
@@ -104,6 +115,7 @@ class Task:
     randomize: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
     start_noise: float = 0.05
+    actuators: Sequence[Actuator] = ()
 
     def __post_init__(self) -> None:
         check_time_step(self.dt)
@@ -111,8 +123,8 @@ class Task:
         number("seconds=", self.seconds, ABOVE_ZERO)
         if self.actions not in ACTIONS:
             raise ArgumentError(
-                f"actions={shown(self.actions)}{nearest(str(self.actions), ACTIONS)}; expected 'pd_targets' or "
-                "'torques'",
+                f"actions={shown(self.actions)}{nearest(str(self.actions), ACTIONS)}; expected "
+                "'pd_targets', 'torques' or 'positions'",
                 code="DG-ENV-012",
             )
         if not self.joints:
@@ -128,9 +140,35 @@ class Task:
                 )
         for what, terms in (("observations", self.observations), ("rewards", self.rewards), ("ends", self.ends)):
             _check_terms(what, terms)
+        self._check_actuators()
         check_masses(self.robot, self.stance)
         self._each("swing")
         self._check_actuation()
+
+    def _check_actuators(self) -> None:
+        """Raise ArgumentError or ForceError if actuators do not fit the robot, the time step or the actions."""
+        for each in self.actuators:
+            if not isinstance(each, Actuator):
+                raise ArgumentTypeError(
+                    f"actuators has {shown(each)}; expected actuators of dynagate.forces, such as Lag(0.02)",
+                    code="DG-ENV-028",
+                )
+        if self.actions == "positions" and not self.drive:
+            raise ArgumentError(
+                "actions='positions' without actuators; expected actuators=[PositionServo(...)], or "
+                "actions='pd_targets'",
+                code="DG-ENV-029",
+            )
+        for name in self.drive.actuators.inputs:
+            if name != AIM or self.actions == "torques":
+                raise ArgumentError(
+                    f"actuators read '{name}' with actions='{self.actions}'; expected actuators that read '{AIM}' at "
+                    "most, and actions='pd_targets' or 'positions'",
+                    code="DG-ENV-030",
+                )
+        for name in self.drive.sizes:
+            if name in (*OWN, *self.inputs):
+                raise ArgumentError(f"an actuator has the state '{name}'; expected another name", code="DG-ENV-031")
 
     def _check_actuation(self) -> None:
         if self.actions == "torques":
@@ -141,6 +179,8 @@ class Task:
                     "limit; expected effort= in its file, or actions='pd_targets'",
                     code="DG-ENV-015",
                 )
+            return
+        if self.actions == "positions":
             return
         (stiffness, damping), ((_, stiffer), (_, slower)) = self.gains, self.random.gains
         check_gains(self.robot, self.stance, stiffer * stiffness, slower * damping, self.dt)
@@ -207,11 +247,21 @@ class Task:
     @cached_property
     def law(self) -> JointPD | None:
         """Feedback law of the simulation's steps; None for torques."""
-        if self.actions == "torques":
+        if self.actions != "pd_targets":
             return None
         largest = np.full(self.robot.nv, np.inf)
         largest[self.places[1]] = self.effort
         return JointPD(tuple(largest.tolist()))
+
+    @cached_property
+    def drive(self) -> StepDrive:
+        """The actuators."""
+        return StepDrive(self.random.robot, StepOptions(self.dt, forces=tuple(self.actuators)))
+
+    @property
+    def driven_states(self) -> dict[str, str]:
+        """States of actuators after a step -> those before the next one."""
+        return self.drive.carry
 
     @cached_property
     def motion(self) -> Motion:
@@ -223,7 +273,7 @@ class Task:
 
     @cached_property
     def acting(self) -> Graph:
-        """The graph from an action (joints,) to targets, or to torques (nv,).
+        """The graph from an action (joints,) to targets, or to torques or commands (nv,).
 
         With a delay, it is a graph of a step of the simulation: the action that has arrived then decides.
         """
@@ -234,12 +284,19 @@ class Task:
             tick, delay = recording.input(TICK, ()), recording.input(DELAY, ())
             action = arriving(action, past, tick[()], delay[()], self.decimation)
             outputs = {f"{TICK}_next": array(tick[()] + 1.0).reshape(())}
-        torques = zeros(self.robot.nv)
+        torques, target = zeros(self.robot.nv), self.stance[self.places[0]] + action * self._each("swing")
+        if AIM in self.drive.actuators.inputs:
+            outputs[DRIVE[AIM]] = zeros(self.robot.nv)
+            outputs[DRIVE[AIM]][self.places[1]] = target
         if self.law is not None:
-            target = self.stance[self.places[0]] + action * self._each("swing")
             return recording.graph({TARGET: target, "feedforward": torques, **outputs})
-        torques[self.places[1]] = action * self.effort
-        return recording.graph({"tau": torques, **outputs})
+        torques[self.places[1]] = target if self.actions == "positions" else action * self.effort
+        return recording.graph({self.torque: torques, **outputs})
+
+    @property
+    def torque(self) -> str:
+        """Name of the torques that actions lead to: those of joints, or the command of actuators."""
+        return DRIVE[COMMAND] if self.drive else "tau"
 
     @cached_property
     def pushing(self) -> Graph:
@@ -294,9 +351,12 @@ class Task:
     def loop(self) -> Loop:
         """The loop with one iteration that applies an action."""
         own, acting = self.motion.loop, [self.acting]
-        steps = [] if self.law is None else [feedback_graph(self.random.robot, self.law)]
-        carry = dict(own.carry)
-        last = ["q_next", "qd_next", *(("swept", "failed_next") if self.contact else ())]
+        steps = (
+            [] if self.law is None else [feedback_graph(self.random.robot, self.law).named({}, {"tau": self.torque})]
+        )
+        steps += [self.drive.graph.named(DRIVE, {})] if self.drive else []
+        carry = {**own.carry, **self.driven_states}
+        last = ["q_next", "qd_next", *(("swept", "failed_next") if self.contact else ()), *self.drive.sizes]
         if self.past_actions:
             steps, acting = [*acting, *steps], []
             carry[f"{TICK}_next"] = TICK
