@@ -74,6 +74,11 @@ class EnvBatch:
         """The velocities (batch, nv)."""
         return self._inputs["qd"]
 
+    @property
+    def actuators(self) -> dict[str, Array]:
+        """The states of actuators (batch, numbers) by name."""
+        return {name: self._inputs[earlier] for name, earlier in self.task.driven_states.items()}
+
     def reset(self, seed: int | None = None) -> Array:
         """Begin an episode for all robots, and return their observations. A seed restarts the random numbers."""
         if seed is not None:
