@@ -216,7 +216,7 @@ class PositionBased:
         stuck = record.residual > 1.0
         if np.any(stuck):
             b, k = np.argwhere(stuck)[0]
-            advice = f"take a smaller dt than {self.dt:g} s, or more iterations than {self._settings.most}"
+            advice = f"take a smaller dt than {self.dt:g} s, or more iterations than {self.settings.most}"
             if self._rounding > self.tolerance:
                 advice = f"rounding hides smaller ones; take a larger tolerance than {self.tolerance:g}, or a larger dt"
             where = f" of trajectory {b}" if len(stuck) > 1 else ""
