@@ -471,6 +471,27 @@ def test_derivatives_in_jax() -> None:
         jax.config.update("jax_enable_x64", before)
 
 
+def test_derivatives_of_a_floating_base_in_jax() -> None:
+    """The numbers of a quaternion move as the differences of solutions do."""
+    jax = pytest.importorskip("jax")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    try:
+        from dynagate.jax import inverse_kinematics
+
+        floating = Robot.from_file(robots.path("two_joint_arm"), floating_base=True)
+        solve = inverse_kinematics(floating, [FramePosition("forearm")], device="numpy", tolerance=1e-12, starts=1)
+        q = dynagate.integrate(floating, dynagate.neutral(floating), np.linspace(-0.3, 0.4, floating.nv))
+        place = kinematics(floating, q[None], "forearm")[0, :3, 3]
+        slopes = jax.jacfwd(lambda x: solve(q, forearm_position=x).q)(place)
+        way = np.array([1.0, -2.0, 0.5]) * 1e-6
+        again = solve(q, forearm_position=place + way).q
+        np.testing.assert_allclose(slopes @ way, again - q, atol=1e-10)
+        assert np.abs(again[3:7] - q[3:7]).max() > 1e-8
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
 def near_problems(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return starts (count, 7) and poses near them, as a controller meets them."""
     random = np.random.default_rng(seed)

@@ -307,6 +307,42 @@ def test_the_sensitivity_is_that_of_differences(biped: WholeBodyTorque) -> None:
         assert (difference < 1e-3 * np.maximum(np.abs(expected).max(axis=1), 1.0)).all()
 
 
+def test_derivatives_in_jax(biped: WholeBodyTorque) -> None:
+    """Torques are the solver's, and their derivatives those of differences, quaternion included."""
+    jax = pytest.importorskip("jax")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    try:
+        from dynagate.jax.whole_body import WholeBodyTorqueFunction
+
+        function, x = WholeBodyTorqueFunction(biped), problems(BIPED, 2, 3, 11)
+        motion, ground = [x[name] for name in ("q", "qd", "qdd")], {k: x[k] for k in x.keys() - {"q", "qd", "qdd"}}
+        held = function(*motion, **ground)
+        np.testing.assert_array_equal(held.tau, biped(**x).tau)
+        assert np.asarray(held.converged).all()
+
+        def torques(q: Any, qd: Any, qdd: Any) -> Any:
+            return function(q, qd, qdd, **{name: value[0] for name, value in ground.items()}).tau
+
+        own, random, step = [each[0] for each in motion], np.random.default_rng(4), 1e-4
+        by_motion = jax.jacrev(torques, argnums=(0, 1, 2))(*own)
+        for k, slope in enumerate(by_motion):
+            way = step * random.normal(size=BIPED.nv)
+            ends = [
+                dynagate.integrate(BIPED, own[0], sign * way) if k == 0 else own[k] + sign * way for sign in (1, -1)
+            ]
+            after, low = (np.asarray(torques(*own[:k], end, *own[k + 1 :])) for end in ends)
+            expected = after - low
+            assert np.abs(slope @ (ends[0] - ends[1]) - expected).max() < 1e-3 * max(np.abs(expected).max(), step)
+        q, one = jax.numpy.asarray(own[0]), jax.jit(jax.vmap(lambda x: function(own[0], friction=x).tau))
+        several = one(np.array([0.3, 0.6]))
+        np.testing.assert_array_equal(several[1], biped(np.asarray(q), friction=0.6).tau)
+        with pytest.raises(ArgumentError, match=r"no input 'frction' \(did you mean 'friction'"):
+            function(q, frction=0.5)
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
 def test_a_torque_that_just_reaches_its_limit_is_no_smooth_problem() -> None:
     with solver_of(ARM, bounds=50.0) as free:
         tau, inside = free(np.zeros(2), qdd=[1.0, 2.0]).tau, free.sensitivity(np.zeros(2), qdd=[1.0, 2.0])

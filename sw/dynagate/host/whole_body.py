@@ -27,6 +27,7 @@ from dynagate.base.arguments import (
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.nearest import nearest
 from dynagate.control.whole_body import (
     PYRAMID,
     WholeBodyOptions,
@@ -205,7 +206,12 @@ class WholeBodyTorque(LoopSolver):
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the inputs of a call."""
-        return tuple(inputs_of(self.problem))
+        return tuple(self.input_shapes)
+
+    @property
+    def input_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each input of a call for one problem, by name."""
+        return inputs_of(self.problem)
 
     def __repr__(self) -> str:
         contacts = ", ".join(self.options.contacts) or "no contacts"
@@ -311,21 +317,36 @@ class WholeBodyTorque(LoopSolver):
     ) -> tuple[dict[str, Array], tuple[int, ...]]:
         """Return the checked inputs of a call, (batch, *shape) by name, and the leading axes."""
         self.check_open()
-        count, nv = len(self.options.contacts), self.robot.nv
-        if not count:
-            for name, value in ground.items():
-                if value is not None:
-                    raise ArgumentError(
-                        f"{name} of a solver without contacts; expected whole_body_torque(robot, contacts=[...])",
-                        code="DG-DEVICE-075",
-                    )
-        usual = {"active": np.ones(count), "friction": np.full(count, self.friction)}
-        usual["normal"] = np.tile([0.0, 0.0, 1.0], (count, 1))
-        still = np.zeros(nv)
+        still = np.zeros(self.robot.nv)
         values = {"q": q, "qd": still if qd is None else qd, "qdd": still if qdd is None else qdd}
-        if count:
-            values |= {name: _of_contacts(name, value, usual[name]) for name, value in ground.items()}
-        return self._problems(values)
+        own = self.usual({name: value for name, value in ground.items() if value is not None})
+        shapes = self.input_shapes
+        return self._problems(values | {name: _of_contacts(name, x, shapes[name]) for name, x in own.items()})
+
+    def usual(self, ground: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the inputs of contacts by name, with usual values for those that a call leaves out.
+
+        Args:
+            ground: Inputs of a call by name: `active`, `friction` and `normal`.
+
+        Raises:
+            ArgumentError: There is another input, or the solver has no contacts.
+        """
+        count = len(self.options.contacts)
+        values = {"active": np.ones(count), "friction": np.full(count, self.friction)}
+        values["normal"] = np.tile([0.0, 0.0, 1.0], (count, 1))
+        for name in ground:
+            if name not in values:
+                raise ArgumentError(
+                    f"whole_body_torque has no input '{name}'{nearest(name, values)}; expected {', '.join(values)}",
+                    code="DG-DEVICE-081",
+                )
+            if not count:
+                raise ArgumentError(
+                    f"{name} of a solver without contacts; expected whole_body_torque(robot, contacts=[...])",
+                    code="DG-DEVICE-075",
+                )
+        return {**values, **ground} if count else {}
 
     def _problems(self, values: Mapping[str, Any]) -> tuple[dict[str, Array], tuple[int, ...]]:
         """Return the checked inputs of a call, (batch, *shape) by name, and the leading axes."""
@@ -392,13 +413,10 @@ def _contacts(contacts: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _of_contacts(name: str, value: Any, usual: Array) -> Any:
-    """Return an input of contacts: the usual one for None, and one value for all contacts repeated."""
-    if value is None:
-        return usual
+def _of_contacts(name: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """Return an input of contacts, of this shape for one problem; one value for all contacts is repeated."""
     array = real(name, value)
-    is_one = array.shape == usual.shape[1:]
-    return np.broadcast_to(array, usual.shape) if is_one else array
+    return np.broadcast_to(array, shape) if array.shape == shape[1:] else array
 
 
 def _checked(robot: Robot, contacts: Sequence[str]) -> Robot:

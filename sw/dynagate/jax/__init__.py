@@ -21,8 +21,9 @@ except ImportError:
 from dynagate.jax.functions import JaxFunction, function
 from dynagate.jax.inverse_kinematics import inverse_kinematics
 from dynagate.jax.rollouts import rollout
+from dynagate.jax.whole_body import whole_body_torque
 
-__all__ = ["JaxFunction", "function", "inverse_kinematics", "rollout"]
+__all__ = ["JaxFunction", "function", "inverse_kinematics", "rollout", "whole_body_torque"]
 
 _ANSWERS = {
     **dict.fromkeys(("compile", "jit"), "dynagate.jax.function(robot, function)"),
