@@ -134,6 +134,7 @@ PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
         EXAMPLE + "16_whole_body_torque.py",
         lambda space: still("hyq", space["q"][7:]),
     ),
+    "17_check_robot.svg": (EXAMPLE + "17_check_robot.py", lambda space: still("two_joint_arm", space["q"])),
     "13_identification.svg": (
         EXAMPLE + "13_identification.py",
         lambda space: motion("iiwa14", space["unseen"][0][:100:4], 0.4),

@@ -215,6 +215,16 @@ def test_identification(run: Any) -> None:
     assert abs(value - 0.1) < 2.0 * deviation
 
 
+def test_check_robot(run: Any) -> None:
+    done = run("17_check_robot.py")
+    places = ["error, line 28, link 'forearm'", "warning, line 24, joint 'elbow'"]
+    places += ["warning, line 6, joint 'shoulder'", "warning, line 20, joint 'elbow'"]
+    for line, count, place in zip(done.lines[1:], (4, 3, 2, 1), places, strict=False):
+        assert line.startswith(f"{count} left, first: {place}"), line
+    assert "mended: 0 findings" in done.lines
+    assert float(done.lines[-1].rpartition(" ")[2]) < 1e-12
+
+
 def test_constraints(run: Any) -> None:
     done = run("14_constraints.py")
     (free, _, cheap), (distance, speed, cost) = (done.numbers(f"{name}: ") for name in ("free", "constrained"))
