@@ -1,8 +1,8 @@
 """Mistakes in a robot's file, found and mended before a controller meets them. For everyone who gets a URDF.
 
 Four slips are planted in the file of an arm: an inertia with shifted entries, a mass in grams, a motor that cannot hold
-its link, and an axis that is no unit vector. It prints the
-first finding before each slip is mended, with its line in the file, and whether the mended file has the arm's torques.
+its link, and an axis that is no unit vector. It prints the first finding before each slip is mended, with its line in
+the file, and whether the mended file has the arm's torques.
 """
 
 import dynagate as dg

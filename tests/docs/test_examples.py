@@ -270,7 +270,7 @@ def test_examples_are_short_and_explained(path: Path) -> None:
 
 
 def test_the_index_has_every_example_with_its_picture() -> None:
-    assert len(NUMBERED) == 16
+    assert len(NUMBERED) == 17
     index = (EXAMPLES / "README.md").read_text()
     for path in NUMBERED:
         assert f"({path.name})" in index, path.name
