@@ -1,8 +1,8 @@
-"""Mistakes in a robot's file, found and mended before a controller meets them. For everyone who gets a URDF.
+"""Mistakes in a robot's file, found and fixed before a controller meets them. For everyone who gets a URDF.
 
 Four slips are planted in the file of an arm: an inertia with shifted entries, a mass in grams, a motor that cannot hold
-its link, and an axis that is no unit vector. It prints the first finding before each slip is mended, with its line in
-the file, and whether the mended file has the arm's torques.
+its link, and an axis that is no unit vector. It prints the first finding before each slip is fixed, with its line in
+the file, and whether the fixed file has the arm's torques.
 """
 
 import dynagate as dg
@@ -32,7 +32,7 @@ for line, slip in SLIPS.items():
     before = findings(wrong)
     print(f"{len(before)} left, first: {before[0].level}, line {before[0].line}, {before[0].place}: {before[0].text}")
     wrong = wrong.replace(slip, line)
-print(f"mended: {len(findings(wrong))} findings")
+print(f"fixed: {len(findings(wrong))} findings")
 robot, arm, q = dg.Robot.from_file("checked.urdf"), dg.robots.load("two_joint_arm"), [0.4, -0.8]
 held, expected = (dg.compile(each, "gravity_torque", device="numpy")(q).gravity_torque for each in (robot, arm))
 print(f"holding torques {np.round(held, 3)} N m, off by {np.abs(held - expected).max():.1e}")

@@ -221,7 +221,7 @@ def test_check_robot(run: Any) -> None:
     places += ["warning, line 6, joint 'shoulder'", "warning, line 20, joint 'elbow'"]
     for line, count, place in zip(done.lines[1:], (4, 3, 2, 1), places, strict=False):
         assert line.startswith(f"{count} left, first: {place}"), line
-    assert "mended: 0 findings" in done.lines
+    assert "fixed: 0 findings" in done.lines
     assert float(done.lines[-1].rpartition(" ")[2]) < 1e-12
 
 
