@@ -15,7 +15,7 @@ import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.control.joint_bounds import EASE, FIRST_WEIGHT, SHIFT, WEIGHT, JointBounds, of_last
-from dynagate.dynamics.spatial import array, select
+from dynagate.dynamics.spatial import array, both_signs, largest, select
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import Derivative, output_values
 from dynagate.graph.evaluate import evaluate
@@ -120,10 +120,7 @@ class BoundedValues:
 
     def largest(self, x: Array, least: Any) -> Any:
         """Return the largest size of values (count,), relative to the units, and of `least`."""
-        for one in x * (1.0 / self.widths):
-            for size in (one, -one):
-                least = select(size - least, size, least)
-        return least
+        return largest(both_signs(x * (1.0 / self.widths)), least)
 
 
 @dataclass(frozen=True)

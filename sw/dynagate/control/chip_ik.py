@@ -13,9 +13,9 @@ from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.control.chip import ChipSolver
 from dynagate.control.forward import recorded
-from dynagate.control.ik import PATIENCE, IkOptions, begin, ik_loop, largest_of, row_count
+from dynagate.control.ik import PATIENCE, IkOptions, begin, ik_loop, row_count
 from dynagate.control.training_problems import check_reached
-from dynagate.dynamics.spatial import select
+from dynagate.dynamics.spatial import absolute, largest, select
 from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import ITERATIONS, Count, Loop
 from dynagate.robot import Robot
@@ -59,7 +59,7 @@ class ChipIk(ChipSolver):
         first = recorded("begin", robot.name, {START: (robot.nq,)}, lambda x: {"trial": x[START], **fixed})
 
         def results(x: Mapping[str, Array]) -> Mapping[str, Any]:
-            error = largest_of(x["errors_new"])
+            error = largest(map(absolute, x["errors_new"]), 0.0)
             reached = select(options.tolerance / math.sqrt(3.0) - error, 1.0, 0.0)
             return {SOLUTION: x[OTHER["q_new"]], ERROR: error, CONVERGED: reached, ITERATIONS: x[ITERATIONS]}
 

@@ -11,7 +11,6 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Protocol
 
 from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt, zeros
@@ -204,11 +203,3 @@ def _inverse_length(point: Array, step: Array) -> Scalar:
     along = point[0] * step[0] - point[1:] @ step[1:]
     sides = step[1:] - point[1:] * ((along + step[0]) * (1.0 / (point[0] + 1.0)))
     return sqrt(_at_least(sides @ sides)) - along
-
-
-def largest(values: Sequence[Scalar]) -> Scalar:
-    """Return the largest of several numbers and 0."""
-    result: Scalar = 0.0
-    for x in values:
-        result = select(x - result, x, result)
-    return result

@@ -18,7 +18,18 @@ from dynagate.base.naming import scope
 from dynagate.control.targets import Target
 from dynagate.dynamics.configuration import advance, between, neutral
 from dynagate.dynamics.factor import Dense, factorize, solve
-from dynagate.dynamics.spatial import Array, Scalar, array, chosen, is_zero, select, symmetric, zeros
+from dynagate.dynamics.spatial import (
+    Array,
+    Scalar,
+    absolute,
+    array,
+    chosen,
+    is_zero,
+    largest,
+    select,
+    symmetric,
+    zeros,
+)
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Loop, Until
@@ -208,7 +219,7 @@ class _Iteration:
             errors = np.concatenate([rows.errors for _, rows in groups])
             jacobian = np.concatenate([rows.jacobian * math.sqrt(w) for w, rows in groups])
             cost = sum((rows.cost * w for w, rows in groups[1:]), groups[0][1].cost * groups[0][0])
-            return _State(q, errors, jacobian, cost, largest_of(errors))
+            return _State(q, errors, jacobian, cost, largest(map(absolute, errors), 0.0))
 
     def _decided(
         self, before: _State, tried: _State, damping: Scalar, slow: Scalar, fresh: Scalar, posture: _Posture | None
@@ -235,7 +246,7 @@ class _Iteration:
             posture = posture._replace(pull=select(accepted, _at_least(posture.pull * WEAKER, WEAKEST), posture.pull))
             weakest = select(posture.pull - 1.5 * WEAKEST, 0.0, 1.0)
             step, slow = self._step(state, damping, posture), slow * weakest
-            settled = weakest * select(SETTLED - largest_of(step), 1.0, 0.0)
+            settled = weakest * select(SETTLED - largest(map(absolute, step), 0.0), 1.0, 0.0)
         stuck = select(slow - (PATIENCE - 0.5), 1.0, 0.0)
         return {
             "trial_new": self._clipped(advance(self.robot, state.q, step)),
@@ -315,12 +326,3 @@ def _solved(square: Array, diagonal: Sequence[Scalar], right: Array) -> Array:
 
 def _at_least(x: Scalar, low: float) -> Scalar:
     return select(x - low, x, low)
-
-
-def largest_of(values: Sequence[Scalar] | Array) -> Scalar:
-    """Return the largest size of several numbers."""
-    result: Scalar = 0.0
-    for x in values:
-        size = select(x, x, -x)
-        result = select(size - result, size, result)
-    return result

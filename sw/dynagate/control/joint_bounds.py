@@ -20,7 +20,7 @@ import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics.spatial import array, select
+from dynagate.dynamics.spatial import array, both_signs, largest, select
 from dynagate.robot import Robot
 
 SHIFT, EASE, WEIGHT = "bound_shift", "bound_ease", "bound_weight"
@@ -127,10 +127,7 @@ class JointBounds:
 
     def largest(self, x: Array, least: Any) -> Any:
         """Return the largest magnitude of numbers (n,), relative to the ranges, and of `least`."""
-        for one in x * (1.0 / self.widths):
-            for size in (one, -one):
-                least = select(size - least, size, least)
-        return least
+        return largest(both_signs(x * (1.0 / self.widths)), least)
 
 
 def of_last(name: str, last: bool) -> str:

@@ -24,7 +24,7 @@ from dynagate.control.knot_step import Steps
 from dynagate.control.riccati import CostToGo
 from dynagate.control.riccati_blocks import Blocked
 from dynagate.dynamics.configuration import advance, between
-from dynagate.dynamics.spatial import chosen, select, zeros
+from dynagate.dynamics.spatial import absolute, both_signs, chosen, largest, select, zeros
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.ops import BEYOND
@@ -134,7 +134,7 @@ class MultipleShooting(SingleShooting):
                 "q_end": advance(robot, q, gap[:n]),
                 "qd_end": qd + gap[n:],
                 "gaps_try": gap,
-                "apart_next": _largest(gap, x["apart_most"][()]),
+                "apart_next": largest(both_signs(gap), x["apart_most"][()]),
             }
 
         return recorded("gap", robot.name, shapes, record)
@@ -147,10 +147,10 @@ class MultipleShooting(SingleShooting):
         """
         own, _ = super().expected(x, fall, alpha)
         rise = x["rise"]
-        return own + alpha * select(rise, rise, -rise), alpha * 2.0 * select(rise, rise, 0.0)
+        return own + alpha * absolute(rise), alpha * 2.0 * select(rise, rise, 0.0)
 
     def flat(self, x: Mapping[str, Any], fall: Any) -> Any:
-        return fall + select(x["rise"], x["rise"], -x["rise"])
+        return fall + absolute(x["rise"])
 
     def remaining(self, accepted: Any, x: Mapping[str, Any], fall: Any) -> tuple[Any, dict[str, Any]]:
         apart = select(accepted, x["apart_next"], x["apart"])
@@ -192,14 +192,6 @@ class MultipleShooting(SingleShooting):
             "shooting='multiple' in fixed point; expected shooting='single', whose motions have no gaps",
             code="DG-SOLVER-066",
         )
-
-
-def _largest(vector: Array, least: Any) -> Any:
-    """Return the largest magnitude of a vector's entries and of `least`."""
-    for entry in vector:
-        for size in (entry, -entry):
-            least = select(size - least, size, least)
-    return least
 
 
 def shooting_class(multiple: bool) -> type[SingleShooting]:

@@ -22,10 +22,10 @@ from typing import Any, Literal
 import numpy as np
 
 from dynagate.base.naming import scope
-from dynagate.control.cones import Cone, HalfLine, SecondOrder, largest
+from dynagate.control.cones import Cone, HalfLine, SecondOrder
 from dynagate.control.forward import recorded
 from dynagate.dynamics.factor import Dense, factorize, solve
-from dynagate.dynamics.spatial import Array, Scalar, array, chosen, select, symmetric, zeros
+from dynagate.dynamics.spatial import Array, Scalar, array, chosen, largest, select, symmetric, zeros
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop, Until
@@ -303,7 +303,7 @@ def prepared(problem: WholeBodyProblem) -> Graph:
         hessian, slope = system.cost(inputs["qdd"])
         x = np.concatenate([zeros(problem.first), array(problem.start)])
         downhill = hessian @ x + slope
-        size = largest([*downhill, *(-each for each in downhill)])
+        size = largest([*downhill, *(-each for each in downhill)], 0.0)
         mean, least = size * START, LEAST_START * problem.curvature
         mean = select(mean - least, mean, least)
         identity = problem.identity
@@ -448,7 +448,7 @@ def _stepped(problem: WholeBodyProblem, hessian: Array, y: Mapping[str, Array]) 
 
     def blocked(ds: Array, dz: Array) -> Scalar:
         """Return the reciprocal of the largest step within the cones, 0 without a limit."""
-        return largest([each for place, cone in cones for each in cone.inverse_lengths(ds[place], dz[place])])
+        return largest((x for at, cone in cones for x in cone.inverse_lengths(ds[at], dz[at])), 0.0)
 
     _, ds, dz = direction(zeros(len(slack)))
     rest = 1.0 - _step(blocked(ds, dz))
@@ -503,7 +503,7 @@ def _finished(problem: WholeBodyProblem) -> Graph:
         left = y["hessian"] @ x + y["slope"] - problem.gathered(y["dual_new"])
         results = {"tau": tau, "qdd_found": accelerations}
         results["gap"] = (y["slack_new"] @ y["dual_new"]) * (scale / problem.degree)
-        results["slope_left"] = largest([*left, *(-each for each in left)]) * scale
+        results["slope_left"] = largest([*left, *(-each for each in left)], 0.0) * scale
         if count:
             held = array([each for each in y["active"] for _ in range(3)])
             results["slip"] = ((y["columns"] @ accelerations + y["drift"]) * held).reshape(count, 3)

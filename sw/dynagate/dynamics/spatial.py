@@ -8,7 +8,7 @@ Featherstone's order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,6 +122,25 @@ def select(condition: Scalar, positive: Scalar, otherwise: Scalar) -> Scalar:
     if isinstance(condition, float):
         return positive if condition > 0.0 else otherwise
     return _operation("select", condition, positive, otherwise)
+
+
+def absolute(x: Scalar) -> Scalar:
+    """Return the absolute value of a number."""
+    return select(x, x, -x)
+
+
+def both_signs(values: Iterable[Scalar]) -> list[Scalar]:
+    """Return each number and its negative, so that the largest of them is the largest absolute value."""
+    return [each for x in values for each in (x, -x)]
+
+
+def largest(values: Iterable[Scalar], least: Scalar | None = None) -> Scalar:
+    """Return the largest of some numbers, and of `least` if there is one."""
+    rest = iter(values)
+    result = next(rest) if least is None else least
+    for x in rest:
+        result = select(x - result, x, result)
+    return result
 
 
 def clipped(x: Scalar, low: Scalar, high: Scalar) -> Scalar:

@@ -11,7 +11,7 @@ import numpy as np
 from dynagate.base.arguments import FINITE, numbers, shown
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
-from dynagate.dynamics.spatial import Array, Scalar, array, exp, select
+from dynagate.dynamics.spatial import Array, Scalar, absolute, array, exp, select
 from dynagate.forces.actuator import Actuator, ActuatorState, Drive
 from dynagate.forces.checks import ForceError, check_numbers
 from dynagate.forces.force import ForceContext
@@ -20,12 +20,12 @@ from dynagate.robot import Robot
 
 def _tanh(x: Scalar) -> Scalar:
     """Return tanh(x) by exp(-2 |x|), which stays between 0 and 1."""
-    small = exp(_size(x) * -2.0)
+    small = exp(absolute(x) * -2.0)
     return _signed(x, (1.0 - small) * (1.0 / (1.0 + small)))
 
 
 def _softsign(x: Scalar) -> Scalar:
-    return x * (1.0 / (1.0 + _size(x)))
+    return x * (1.0 / (1.0 + absolute(x)))
 
 
 def _relu(x: Scalar) -> Scalar:
@@ -34,10 +34,6 @@ def _relu(x: Scalar) -> Scalar:
 
 def _elu(x: Scalar) -> Scalar:
     return select(x, x, exp(select(x, 0.0, x)) - 1.0)
-
-
-def _size(x: Scalar) -> Scalar:
-    return select(x, x, -x)
 
 
 def _signed(x: Scalar, size: Scalar) -> Scalar:

@@ -44,7 +44,7 @@ from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.invertible import check_invertible
 from dynagate.dynamics.recursions.poses import poses
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
-from dynagate.dynamics.spatial import Array, Scalar, array, is_zero, select, sqrt, symmetric, zeros
+from dynagate.dynamics.spatial import Array, Scalar, absolute, array, is_zero, largest, select, sqrt, symmetric, zeros
 from dynagate.dynamics.steps.momentum import along_new_axes, displaced, rate_along_held_axes
 from dynagate.dynamics.tree import Tree, tree_of
 from dynagate.forces.options import StepOptions
@@ -56,7 +56,7 @@ from dynagate.integrators.adjoint import RESIDUAL, StepEquations
 from dynagate.integrators.implicit.contact_pair_solution import block_inverses, pair_solution
 from dynagate.integrators.implicit.contact_pairs import contact_rows, links_of
 from dynagate.integrators.implicit.rigid_contact import RigidContact
-from dynagate.integrators.implicit.root_finders import size, sweeps
+from dynagate.integrators.implicit.root_finders import sweeps
 from dynagate.integrators.step import StepRecording, step_inputs
 from dynagate.robot import Robot
 from dynagate.robot.variable import GROUND_FRICTION
@@ -279,8 +279,7 @@ def _sweep(robot: Robot, contact: RigidContact, integers: bool) -> Graph:
         r[own] = new
         lift = s[c] - _lifting(w, b, recovery, r, s, c) * inverse[c, 0]
         s[c] = select(lift, lift, 0.0)
-        for change in (*changes, (s[c] - before) * block[0, 0]):
-            moved = select(size(change) - moved, size(change), moved)
+        moved = largest(map(absolute, (*changes, (s[c] - before) * block[0, 0])), moved)
     return recording.graph({"swept": r, "lifted": s, "moved": moved, "counted": count[()] + 1.0})
 
 

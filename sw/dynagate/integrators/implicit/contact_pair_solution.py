@@ -20,8 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dynagate.dynamics.factor import Dense, factorize, solve
-from dynagate.dynamics.spatial import Array, Scalar, array, chosen, select, sqrt, zeros
-from dynagate.integrators.implicit.root_finders import size
+from dynagate.dynamics.spatial import Array, Scalar, absolute, array, chosen, largest, select, sqrt, zeros
 
 LEVELS = (16.0, 256.0, 4096.0)
 """Factors of an impulse before its square, which small impulses would lose otherwise."""
@@ -123,12 +122,9 @@ def _factor(longest: Scalar, largest: float) -> Scalar:
     return factor
 
 
-def _longest(first: Scalar, *others: Scalar) -> Scalar:
+def _longest(*values: Scalar) -> Scalar:
     """Return the largest absolute value."""
-    longest = size(first)
-    for other in map(size, others):
-        longest = select(other - longest, other, longest)
-    return longest
+    return largest(map(absolute, values))
 
 
 def _direction(impulse: Array, largest: float | None) -> Array:

@@ -22,7 +22,7 @@ import numpy as np
 
 from dynagate.base.arrays import Floats
 from dynagate.dynamics.factor import Dense, Elimination, factorize, solve, solve_square
-from dynagate.dynamics.spatial import Array, Scalar, array, chosen, select, zeros
+from dynagate.dynamics.spatial import Array, Scalar, absolute, array, chosen, largest, select, zeros
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import Loop, Until
@@ -182,7 +182,7 @@ def _least_energy(unknown: Unknown, resolution: float | None) -> Graph:
     first = select(count + 0.5, 0.0, 1.0)
     lower = select(lowest - energy, 1.0, 0.0)
     within = select(left - 1.0, 0.0, 1.0)
-    noise = (resolution or 1e-13) * size(energy)
+    noise = (resolution or 1e-13) * absolute(energy)
     as_low = select((lowest - energy) + noise, select(before - left, 1.0, 0.0), 0.0)
     better = lower + within + as_low + first
     return recording.graph(
@@ -326,23 +326,10 @@ def scalar(value: Scalar) -> Array:
     return result
 
 
-def size(x: Scalar) -> Scalar:
-    """Return the absolute value of a number."""
-    return select(x, x, -x)
-
-
 def largest_over(residual: Array, scale: Sequence[float], *, numbers: bool = False) -> Scalar:
     """Return the largest residual relative to its scale; FAR if one is not a number. numbers: all are numbers."""
-    ratios = [size(x) * (1.0 / s) for x, s in zip(residual, scale, strict=True)]
+    ratios = [absolute(x) * (1.0 / s) for x, s in zip(residual, scale, strict=True)]
     return largest(ratios) if numbers else select(sum(ratios, 1.0), largest(ratios), FAR)
-
-
-def largest(values: Sequence[Scalar]) -> Scalar:
-    """Return the largest of some numbers."""
-    result = values[0]
-    for value in values[1:]:
-        result = select(value - result, value, result)
-    return result
 
 
 def _next_damping(rule: SearchDamping, damping: Scalar, better: Scalar) -> Scalar:
