@@ -70,10 +70,11 @@ def _reads_undefined(text: str, mutant: Mutant) -> bool:
 def _proved_around(texts: Mapping[str, str], changed: Mapping[str, str], module: str, is_undefined: bool) -> str:
     """Return the module for which equality is proved: the one that is changed, or one around it; empty if none."""
     inner: list[str] = []
+    instances = instances_of(texts)
     for _ in range(1 + LEVELS):
         if proved_equal(texts, changed, module, inner, is_undefined):
             return module
-        parents = [name for name, instances in instances_of(texts).items() if module in instances]
+        parents = [name for name, own in instances.items() if module in own]
         if len(parents) != 1:
             break
         inner.append(module)
@@ -120,7 +121,9 @@ def proved_equal(
         inner: Modules inside that belong to the comparison. The results of all others may be anything.
         is_undefined: Whether the other design may read bits that it does not define, which may have any value.
     """
-    others = sorted(set(instances_of(texts)) - {module, *inner})
+    instances = instances_of(texts)
+    others = sorted(set(instances) - {module, *inner})
+    inside = [other for other in others if any(other in instances.get(each, ()) for each in (module, *inner))]
     passes = []
     with tempfile.TemporaryDirectory() as work:
         free = "-anyseq" if is_undefined else "-zero"
@@ -132,7 +135,7 @@ def proved_equal(
             passes += [f"read_verilog -sv {folder / file}" for file in own]
             passes += [f"blackbox {other}" for other in others]
             passes += [f"hierarchy -top {module}", *_PREPARING, "flatten", "opt_clean", f"cd {module}"]
-            passes += [f"expose -evert t:{other}" for other in others if _is_inside(texts, other, (module, *inner))]
+            passes += [f"expose -evert t:{other}" for other in inside]
             passes += ["cd", f"setundef {undefined}", f"rename {module} {name}", f"design -stash {name}"]
         circuit, rest = Path(work) / "circuit.aig", Path(work) / "rest.aig"
         command = yosys_command([*passes, *_JOINING, f"write_aiger -zinit {circuit}"])
@@ -145,11 +148,6 @@ def proved_equal(
         except OSError:
             return False
         return "Property proved" in done.stdout or (rest.is_file() and _is_zero(rest.read_bytes()))
-
-
-def _is_inside(texts: Mapping[str, str], module: str, around: Sequence[str]) -> bool:
-    """Return whether one of some modules has an instance of a module."""
-    return any(module in instances_of(texts).get(each, ()) for each in around)
 
 
 def _is_zero(circuit: bytes) -> bool:

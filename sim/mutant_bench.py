@@ -56,6 +56,11 @@ class Judged:
         return self.verdict in (DIED, SURVIVED)
 
 
+def _is_of(file: str, subject: Subject) -> bool:
+    """Return whether a Verilog file belongs to the modules that a bench simulates."""
+    return file.removesuffix(".v").partition("_")[0] in subject.tops
+
+
 class MutantBench:
     """Run the benches of a design on its mutants."""
 
@@ -121,8 +126,7 @@ class MutantBench:
                 return Judged(number, mutant, INVALID, broken[number])
         for simulator in self.simulators:
             for subject in self.subjects:
-                is_inside = mutant.file.removesuffix(".v").partition("_")[0] in subject.tops
-                if is_inside and (said := runs.message(subject, simulator, selection)):
+                if _is_of(mutant.file, subject) and (said := runs.message(subject, simulator, selection)):
                     return Judged(number, mutant, DIED, f"{subject.module} in {simulator}: {said}")
             if simulator == self.simulators[0] and (reason := equal_reason(self.texts, mutant, self._facts())):
                 return Judged(number, mutant, EQUIVALENT, reason)
@@ -170,9 +174,7 @@ class _Runs:
 
     def _sources(self, subject: Subject) -> dict[str, str]:
         """Return the Verilog of a module and its bench, by file name."""
-        own = {
-            name: text for name, text in self.texts.items() if name.removesuffix(".v").partition("_")[0] in subject.tops
-        }
+        own = {name: text for name, text in self.texts.items() if _is_of(name, subject)}
         bench = self.bench.folder / subject.folder
         return {name: read_file(bench / name).decode() for name in ("rules.sv", "bench.v")} | own
 

@@ -25,6 +25,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.host.drift_motions import ComparedMotions, compared_motions
 from dynagate.hw.processor.compiler.motion import ToleranceError
+from dynagate.integrators.trajectories import motions
 from dynagate.robot import Robot
 
 SHORTEST = 18
@@ -133,7 +134,8 @@ def drift(
         ToleranceError: The integrator does not converge in words of this many bits.
         ArgumentError: A word length, a time step or a number is out of range, or integers refuse an option.
     """
-    both = compared_motions(region, word, steps=steps, dt=dt, count=count, seed=seed, options=options)
+    start = motions(region, steps, dt, count, seed)
+    both = compared_motions(region, word, start, dt=dt, seed=seed, options=options)
     (q, qd), (own_q, own_qd) = both.exact, both.fixed
     true, end = _energy(region.robot, q, qd), _energy(region.robot, own_q[:, -1:], own_qd[:, -1:])[:, 0]
     scale, lost = np.maximum(np.ptp(true, axis=1), TINY), both.overflowed[:, -1]

@@ -17,7 +17,6 @@ from dynagate.graph.region import Region
 from dynagate.host.rollouts import Rollout
 from dynagate.hw.processor.compiler.motion import motion_and_formats
 from dynagate.integrators.chip_motion import FAILURES, STATE, ChipMotion, solves
-from dynagate.integrators.trajectories import motions
 from dynagate.robot import Robot
 
 
@@ -48,26 +47,31 @@ class ComparedMotions:
 
 
 def compared_motions(
-    region: Region, word: int, *, steps: int, dt: float, count: int, seed: int, options: AlgorithmOptions | None
+    region: Region,
+    word: int,
+    start: tuple[Array, Array, Array],
+    *,
+    dt: float,
+    seed: int,
+    options: AlgorithmOptions | None,
 ) -> ComparedMotions:
     """Return motions that float64 and integers begin in the same states, with the same torques.
 
     Args:
-        region: Region that the trajectories stay in.
+        region: Region that the motions stay in.
         word: Word length in bits.
-        steps: Number of steps of a trajectory.
+        start: First q and q̇, (trajectories, ·), and torques (trajectories, steps, nv).
         dt: Time step, s.
-        count: Number of trajectories.
-        seed: Seed of the trajectories.
-        options: Integrator, forces and other options of a rollout.
+        seed: Seed of the states near `start` from which motions with contacts can begin.
+        options: As of `drift`.
 
     Raises:
         ToleranceError: The integrator does not converge in words of this many bits.
-        ArgumentError: A word length, a time step or a number is out of range, or integers refuse an option.
+        ArgumentError: Integers refuse an option.
     """
-    start = motions(region, steps, dt, count, seed)
     if options is not None and solves(options):
         return _solved(region, word, start, options, seed)
+    count, steps = start[2].shape[:2]
     own: dict[str, Any] = {"steps": steps, "dt": dt}
     if options is not None:
         own |= {name: value for name, value in options.changed().items() if name != "dt"}
