@@ -10,7 +10,7 @@ Segments grow with x: within a window of two octaves all have one width, since t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +73,7 @@ class TablePlan:
         """Return the bits of d."""
         return self.windows[-1].offset_bits
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """Return the bits of each coefficient, with sign."""
         return tuple(max(c.bit_length() for c in column) + 1 for column in self.coefficients)

@@ -66,6 +66,8 @@ VERILATOR_FLAGS = (
     "-Wno-lint",
     "-Wno-style",
     "-fno-merge-cond",  # on folded designs this pass takes most of the time and gains nothing
+    "--x-initial",
+    "0",  # without random values, whose code is long and which nothing turns on
     "--output-split",
     "5000",
     "--output-split-cfuncs",
@@ -98,7 +100,17 @@ COMPILE_FLAGS = (
 With other flags the precompiled header is parsed differently. -pthread is among them because it defines a macro.
 """
 UNIT_BYTES = 1_000_000
-"""Bytes of C++ per compilation unit: small models are one unit, large ones several that compile in parallel."""
+"""Smallest size, in bytes of C++, of a compilation unit: small models are one, large ones several in parallel."""
+UNOPTIMIZED = """#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize ("O0")
+#pragma GCC diagnostic ignored "-Wattributes"  // a function that a unit declares again after its definition
+#endif
+"""
+"""C++ in front of code that GCC compiles without optimization.
+
+The flag -O0 would not do, because the precompiled headers agree only with the flags of the other code. Clang's pragma
+would not do, because it also holds for functions of the standard library that need optimization.
+"""
 
 
 def library(verilog: Path, *, signals: Sequence[tuple[str, str]] = (), progress: Progress = quiet) -> Path:
@@ -392,18 +404,22 @@ def nested_shifts_are_right(flags: Sequence[str] | None = None) -> bool:
 
 
 def _units(place: Path) -> list[str]:
-    """Group the C++ of a model into files of UNIT_BYTES, and return the variables that make needs for them."""
-    units: list[str] = []
-    room = 0
-    for path in sorted(place.glob("Vtop*.cpp")):
-        if room < path.stat().st_size:
-            units.append(f"unit{len(units)}")
-            room = UNIT_BYTES
-        room -= path.stat().st_size
-        with (place / f"{units[-1]}.cpp").open("a", encoding="utf-8") as unit:
-            unit.write(f'#include "{path.name}"\n')
+    """Group the C++ of a model into a file for each processor, and return the variables that make needs for them.
+
+    Every file parses the model's header, so that more files than processors would only take longer. Code that runs
+    once, at the start of a simulation, stands last in each file and is compiled without optimization.
+    """
+    sizes = {path: path.stat().st_size for path in place.glob("Vtop*.cpp")}
+    units: list[list[Path]] = [[] for _ in range(max(1, min(os.cpu_count() or 1, sum(sizes.values()) // UNIT_BYTES)))]
+    for path in sorted(sizes, key=lambda path: (path.stem.endswith("Slow"), -sizes[path], path.name)):
+        min(units, key=lambda unit: sum(sizes[other] for other in unit)).append(path)
+    for k, unit in enumerate(units):
+        once = {path: path.stem.endswith("Slow") for path in sorted(unit)}
+        lines = [f'#include "{path.name}"\n' for path, slow in once.items() if not slow]
+        lines += [UNOPTIMIZED, *(f'#include "{path.name}"\n' for path, slow in once.items() if slow)]
+        (place / f"unit{k}.cpp").write_text("".join(lines), encoding="utf-8")
     others = ("VM_CLASSES_SLOW", "VM_SUPPORT_FAST", "VM_SUPPORT_SLOW")
-    return [f"VM_CLASSES_FAST={' '.join(units)}", *(f"{name}=" for name in others)]
+    return [f"VM_CLASSES_FAST={' '.join(f'unit{k}' for k in range(len(units)))}", *(f"{name}=" for name in others)]
 
 
 def _make(place: Path, *goals: str, common: Path | None = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import re
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -21,11 +21,14 @@ from dynagate.hw.export.rtlil import modules_of
 from dynagate.hw.export.style import clock_domain, target_of
 from dynagate.hw.export.verilog import verilog_of
 
-_MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", flags=re.M | re.S)
+_MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n", flags=re.M)
+_END = "\nend\n"
+"""Text behind the last line of a module: lines inside a module are indented."""
 _CELL_BLOCK = re.compile(r"^\s*cell \\(\S+) .*?^\s*end\n", flags=re.M | re.S)
 _CONNECT = re.compile(r"^(\s*connect )\\(\S+) ", flags=re.M)
 _WIRE = re.compile(r"^\s*wire .*\\(\S+)$", flags=re.M)
 _NUMBERED = re.compile(r"port\$\d+\$\d+")
+_NUMBERED_PORT = re.compile(r"\\(port\$\d+\$\d+)(?=[ \n])")
 _CELL = re.compile(r"^(\s*cell )\\(\S+)( )", flags=re.M)
 _INSTANCE = re.compile(r"^(\s*cell \\\S+ )\\(\S+)$", flags=re.M)
 _STYLED = re.compile(r"^ *attribute \\ram_style [^\n]*\n *memory [^\n]* \\(\S+)$", flags=re.M)
@@ -70,7 +73,14 @@ def rtlil_text(component: Any, name: str, platform: Any = None) -> str:
     with _no_collection():
         missing = partial(clock_domain, platform)
         text = rtlil.convert(component, name=name, platform=platform, emit_src=False, missing_domain=missing)
-    return _merged(_MODULE.sub(lambda module: _without_collisions(module[0]), text), name)
+    return _merged({module: _without_collisions(body) for module, body in _bodies(text)}, name)
+
+
+def _bodies(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the RTLIL of each module in a text."""
+    for body in text.split(_END):
+        if (head := _MODULE.search(body)) is not None:
+            yield head[1], body[head.start() :] + _END
 
 
 def _without_collisions(module: str) -> str:
@@ -129,9 +139,9 @@ def verilog_files(component: Any, name: str, shown: Collection[str] = (), style:
     return {file: "\n".join(texts) for file, texts in groups.items()}
 
 
-def _merged(text: str, top: str) -> str:
+def _merged(bodies: dict[str, str], top: str) -> str:
     """Merge modules with equal bodies; the result has the name of the first without its number."""
-    modules = _with_plain_ports({match[1]: match[0] for match in _MODULE.finditer(text)})
+    modules = _with_plain_ports(bodies)
     while True:
         by_body: dict[str, str] = {}
         same: dict[str, str] = {}
@@ -174,11 +184,13 @@ def _with_plain_ports(modules: dict[str, str]) -> dict[str, str]:
 
     result = {}
     for name, body in modules.items():
-        body = _CELL_BLOCK.sub(cell, body)
-        for old, new in plain[name].items():
-            body = body.replace(f"\\{old} ", f"\\{new} ").replace(f"\\{old}\n", f"\\{new}\n")
-        result[name] = body
+        result[name] = _with_ports(_CELL_BLOCK.sub(cell, body), plain[name])
     return result
+
+
+def _with_ports(body: str, names: Mapping[str, str]) -> str:
+    """Rename the numbered ports in a body."""
+    return _NUMBERED_PORT.sub(lambda port: f"\\{names.get(port[1], port[1])}", body)
 
 
 def _renamed(body: str, names: dict[str, str]) -> str:

@@ -125,11 +125,11 @@ class TabulatedReciprocal(wiring.Component):
         return address, Cat(low[:-1], ~low[-1]).as_signed()
 
     def _table(self) -> Memory:
-        words = []
+        words, widths = [], self.plan.widths
         for coefficients in zip(*self.plan.coefficients, strict=True):
             word = low = 0
-            for c, width in zip(coefficients, self.plan.widths, strict=True):
+            for c, width in zip(coefficients, widths, strict=True):
                 word |= (c & ((1 << width) - 1)) << low
                 low += width
             words.append(word)
-        return Memory(shape=unsigned(sum(self.plan.widths)), depth=len(words), init=words, attrs=BLOCK_RAM)
+        return Memory(shape=unsigned(sum(widths)), depth=len(words), init=words, attrs=BLOCK_RAM)
