@@ -108,8 +108,8 @@ UNOPTIMIZED = """#if defined(__GNUC__) && !defined(__clang__)
 """
 """C++ in front of code that GCC compiles without optimization.
 
-The flag -O0 would not do, because the precompiled headers agree only with the flags of the other code. Clang's pragma
-would not do, because it also holds for functions of the standard library that need optimization.
+The flag -O0 would not do, because the precompiled headers agree only with the flags of the other code. Clang
+optimizes all code.
 """
 
 
