@@ -241,6 +241,10 @@ class Board:
     """Share of every resource that a design may take, 0 to 1."""
     resources: BoardResources
     link: BoardLink
+    dies: int = 1
+    """Number of dies (SLR) of the device. A design takes one of them."""
+    die: int = 0
+    """Die for the accelerator, counted from 0. The streams cross from other dies through registers."""
     board_part: str | None = None
     """Vendor's board file."""
     platform: str | None = None
@@ -341,6 +345,12 @@ def _faults(board: Board) -> list[str]:
         faults.append(f"link of {link.limit.bytes_per_second:g} bytes per second; expected more than 0")
     if not 0 < board.share <= 1:
         faults.append(f"share {board.share:g}; expected more than 0, at most 1")
+    if board.dies < 1:
+        faults.append(f"dies {board.dies}; expected 1 or more")
+    elif not 0 <= board.die < board.dies:
+        faults.append(f"die {board.die}; expected 0 to {board.dies - 1} for a device of {board.dies} dies")
+    elif board.share > 1 / board.dies:
+        faults.append(f"share {board.share:g}; expected at most 1 of {board.dies} dies, {1 / board.dies:.3g}")
     if board.clock_mhz <= 0:
         faults.append(f"clock_mhz {board.clock_mhz:g}; expected more than 0")
     faults += [

@@ -7,7 +7,7 @@ that an interconnect can address: the registers repeat every 256 bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dynagate.hw.rtl.axi import Axi
@@ -42,11 +42,12 @@ class _Port(NamedTuple):
         return self.name.rpartition("_")[2]
 
 
-def wrapper(axi: Axi, *, clock: str = "aclk", reset: str = "aresetn") -> str:
+def wrapper(axi: Axi, *, clock: str = "aclk", reset: str = "aresetn", crossings: bool = False) -> str:
     """Return the Verilog of the module `dynagate` around `accelerator`.
 
     Args:
         axi: Options of the streams.
+        crossings: Whether the module `crossings` of `hw.rtl.crossing` stands between the ports and the shell.
         clock: Name of the clock port; Vitis expects ap_clk.
         reset: Name of the reset port; Vitis expects ap_rst_n.
     """
@@ -65,6 +66,10 @@ def wrapper(axi: Axi, *, clock: str = "aclk", reset: str = "aresetn") -> str:
         wires.append(f"    .{port.name}({read})")
         if port.name == "m_axis_tdata":
             declared.append(_keep(port))
+    shell = ["  accelerator shell (", ",\n".join(wires), "  );"]
+    if crossings:
+        inner = [f"    .{port.name}({names.get(port.name, _inner_name(port))})" for port in ports]
+        shell = [*_crossed(ports, wires), *shell[:1], ",\n".join(inner), "  );"]
     keep = [f"  assign m_axis_tkeep = {{{port.width // 8}{{1'b1}}}};" for port in ports if port.name == "m_axis_tdata"]
     return "\n".join(
         [
@@ -72,13 +77,29 @@ def wrapper(axi: Axi, *, clock: str = "aclk", reset: str = "aresetn") -> str:
             ",\n".join(declared),
             ");",
             *keep,
-            "  accelerator shell (",
-            ",\n".join(wires),
-            "  );",
+            *shell,
             "endmodule",
             "",
         ]
     )
+
+
+def _inner_name(port: _Port) -> str:
+    """Return the name of the wire between the crossings and a port of the shell."""
+    return f"shell_{port.name}"
+
+
+def _crossed(ports: Sequence[_Port], wires: Sequence[str]) -> list[str]:
+    """Return the wires between the crossings and the shell, and the instance of the crossings.
+
+    Args:
+        ports: Ports of the shell.
+        wires: Connection of each port without crossings.
+    """
+    crossing = [port for port in ports if port.interface is not None]
+    lines = [f"  wire {f'[{port.width - 1}:0] ' if port.width > 1 else ''}{_inner_name(port)};" for port in crossing]
+    inner = [f"    .{_inner_name(port)}({_inner_name(port)})" for port in crossing]
+    return [*lines, "  crossings u_crossings (", ",\n".join([*wires, *inner]), "  );"]
 
 
 def _keep(data: _Port) -> str:

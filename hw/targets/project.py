@@ -30,6 +30,7 @@ from dynagate.hw.designs import Design
 from dynagate.hw.plan.plan import Plan
 from dynagate.hw.processor.board import BoardCores
 from dynagate.hw.request import DesignRequest
+from dynagate.hw.rtl import crossing
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.rtl.regmap import REGISTERS, Register, with_processor
 from dynagate.hw.rtl.wrapper import MODULE, wrapper
@@ -39,6 +40,10 @@ from dynagate.hw.units.table import HARDWARE, Own
 
 DEFAULT_FOLDER = Path("build") / "boards"
 """Default parent folder of projects."""
+FLOORPLAN = "floorplan.xdc"
+"""Name of the constraints that place an accelerator on a die of a device of several."""
+CROSSINGS = f"{crossing.MODULE}.v"
+"""Name of the file with the registers between dies."""
 README = "README.md"
 """Name of the instructions in a project."""
 KERNEL = "accelerator"
@@ -336,6 +341,7 @@ def write_core_project(
         ("cores", f"{content.cores}, which take samples in turn"),
         ("each", core.text),
         ("clock", f"{clock:g} MHz, assumed"),
+        *_die_rows(board),
     ]
     between = BETWEEN[board.link.kind]
     stream = f"AXI4-Stream, {board.link.width} bits: packets of {'float32' if core.floats else 'integers'}"
@@ -439,6 +445,7 @@ def choice_table(choice: BoardFit) -> str:
         ("board", f"{board.title}, {board.part}"),
         ("initiation interval", f"{planned.ii} cycles: {choice.reason}"),
         ("latency", f"{planned.latency} cycles in the datapath"),
+        *_die_rows(board),
     ]
     for name, count in choice.uses.items():
         share = count / getattr(board.resources, name)
@@ -455,13 +462,17 @@ def choice_table(choice: BoardFit) -> str:
 
 def _texts(content: _Content, flow: VendorFlow) -> dict[str, str]:
     """Return the text of every file that is made from a template, by name."""
+    templates = {**flow.templates, **_floorplan(content.board)}
+    crossed = [CROSSINGS] if content.board.dies > 1 else []
     meanings = {
         **content.meanings,
+        **dict.fromkeys(crossed, "registers for the streams where they cross from die to die"),
         f"{MODULE}.v": "the same with interfaces that Vivado recognizes",
-        **{name: meaning for name, (_, meaning) in flow.templates.items()},
+        **{name: meaning for name, (_, meaning) in templates.items()},
         **dict(zip(OUT_OF_CONTEXT, OUT_OF_CONTEXT_MEANINGS, strict=True)),
     }
-    sources = (*(name for name in content.files if name.endswith(".v")), f"{MODULE}.v")
+    sources = (*(name for name in content.files if name.endswith(".v")), f"{MODULE}.v", *crossed)
+    constraints = [] if flow.constraints is None else [flow.constraints, *_floorplan(content.board)]
     context: dict[str, Any] = {
         "board": content.board,
         "digest": content.digest,
@@ -470,7 +481,7 @@ def _texts(content: _Content, flow: VendorFlow) -> dict[str, str]:
         "kernel": KERNEL,
         "clock": content.clock_mhz,
         "sources": sources,
-        "constraints": flow.constraints,
+        "constraints": constraints,
         "products": " ".join(flow.products),
         "processor": _processor(content) if flow.has_processor else None,
         "registers": tuple(content.registers.values()),
@@ -488,10 +499,12 @@ def _texts(content: _Content, flow: VendorFlow) -> dict[str, str]:
         "files": meanings,
     }
     texts = rendered(
-        {name: template for name, (template, _) in flow.templates.items()} | {README: README}, context, content.head
+        {name: template for name, (template, _) in templates.items()} | {README: README}, context, content.head
     )
     head = (f"{content.title}; design {content.digest}", *content.head)
-    texts[f"{MODULE}.v"] = with_head(f"{MODULE}.v", wrapper(content.axi, clock=flow.clock, reset=flow.reset), head)
+    wrapped = wrapper(content.axi, clock=flow.clock, reset=flow.reset, crossings=bool(crossed))
+    texts[f"{MODULE}.v"] = with_head(f"{MODULE}.v", wrapped, head)
+    texts |= {name: with_head(name, crossing.crossings_text(content.axi), head) for name in crossed}
     texts |= out_of_context(
         content.title,
         content.digest,
@@ -503,6 +516,19 @@ def _texts(content: _Content, flow: VendorFlow) -> dict[str, str]:
         head=content.head,
     )
     return texts
+
+
+def _floorplan(board: Board) -> dict[str, tuple[str, str]]:
+    """Return the template and the description of the floorplan; empty for a device of one die."""
+    return {FLOORPLAN: (FLOORPLAN, "the accelerator's die")} if board.dies > 1 else {}
+
+
+def _die_rows(board: Board) -> list[tuple[str, str]]:
+    """Return the rows of a project's table for a device of several dies."""
+    if board.dies == 1:
+        return []
+    cycles = f"{crossing.LATENCY} cycles more in each stream"
+    return [("die", f"SLR{board.die} of {board.dies}; registers at crossings, {cycles}")]
 
 
 def _processor(content: _Content) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from dynagate.hw.export.yosys import run_yosys
 from dynagate.hw.rtl.accelerator import ports
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.rtl.wrapper import PAGE_BITS, wrapper
-from dynagate.hw.targets.project import FLOWS, ProjectError, run_tool, write_project
+from dynagate.hw.targets.project import CROSSINGS, FLOORPLAN, FLOWS, ProjectError, run_tool, write_project
 
 from tests import tcl
 from tests.projects import FUNCTION, VENDOR, designed, project
@@ -82,6 +82,8 @@ def test_a_project_is_whole(name: str, designs: Path, tmp_path: Path) -> None:
     files = {path.name for path in written.folder.iterdir()}
     flow = written.flow
     made = {"dynagate.v", "README.md", *OUT_OF_CONTEXT, *flow.templates}
+    if boards.load(name).dies > 1:
+        made |= {CROSSINGS, FLOORPLAN}
     assert files == {*read_list(written.folder), "files.f", "design.json", *made}
     design = load(written.folder)  # checks the hash, and the checksums of the Verilog
     assert design.axi is not None
@@ -236,7 +238,7 @@ def test_the_wrapper_has_the_ports_of_the_shell(width: int, tmp_path: Path) -> N
 
 def test_yosys_elaborates_the_wrapper_with_the_design(designs: Path, tmp_path: Path) -> None:
     folder = project("u50", designs, tmp_path).folder
-    sources = " ".join(str(folder / name) for name in [*read_list(folder), "dynagate.v"])
+    sources = " ".join(str(folder / name) for name in [*read_list(folder), CROSSINGS, "dynagate.v"])
     run_yosys([f"read_verilog {sources}", "hierarchy -check -top dynagate", "check -assert dynagate"])
 
 

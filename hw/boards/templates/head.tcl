@@ -12,6 +12,6 @@ set_property board_connections {<< board.connections >>} [current_project]
 <% endif %>
 add_files -norecurse [list <% for name in sources %>[file join $here << name >>] <% endfor %>]
 <% if constraints %>
-add_files -fileset constrs_1 -norecurse [list [file join $here << constraints >>]]
+add_files -fileset constrs_1 -norecurse [list <% for name in constraints %>[file join $here << name >>]<% if not loop.last %> <% endif %><% endfor %>]
 <% endif %>
 update_compile_order -fileset sources_1

@@ -6,8 +6,11 @@ VPP ?= v++
 EMCONFIGUTIL ?= emconfigutil
 HERTZ := << (clock * 1000000) | int >>
 
-accelerator.xclbin: << kernel >>.xo read_samples.xo write_results.xo link.cfg $(if $(filter hw_emu,$(TARGET)),emconfig.json)
+accelerator.xclbin: << kernel >>.xo read_samples.xo write_results.xo link.cfg <% if board.dies > 1 %>floorplan.xdc <% endif %>$(if $(filter hw_emu,$(TARGET)),emconfig.json)
 	$(VPP) --link --target $(TARGET) --platform $(PLATFORM) --config link.cfg --clock.defaultFreqHz $(HERTZ) \
+<% if board.dies > 1 %>
+	  --vivado.prop run.impl_1.STEPS.PLACE_DESIGN.TCL.PRE=$(CURDIR)/floorplan.xdc \
+<% endif %>
 	  --save-temps --output $@ << kernel >>.xo read_samples.xo write_results.xo
 	xclbinutil --info --input $@ > clocks.txt
 

@@ -1,7 +1,7 @@
 # << title >> for << board.title >>: `make` writes << products >>.
 VIVADO ?= vivado
 
-accelerator.bit: build.tcl << sources | join(" ") >><% if constraints %> << constraints >><% endif %>
+accelerator.bit: build.tcl << sources | join(" ") >><% if constraints %> << constraints | join(" ") >><% endif %>
 
 	$(VIVADO) -mode batch -notrace -source build.tcl
 
