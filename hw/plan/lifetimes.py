@@ -9,8 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 from dynagate.hw.plan.schedule import Problem, Schedule, registers_held
-from scipy.optimize import linprog
-from scipy.sparse import csr_array
 
 SWEEPS = 6
 """Largest number of passes of `save_registers` over all operations."""
@@ -31,6 +29,9 @@ def least_lifetimes(problem: Problem, length: int, fixed: Mapping[int, int]) -> 
     Raises:
         ValueError: No starts satisfy the constraints.
     """
+    from scipy.optimize import linprog  # a processor's program imports this module and solves nothing here
+    from scipy.sparse import csr_array
+
     operations, count, ii = problem.operations, len(problem.operations), problem.ii
     outputs = set(problem.outputs)
     early: list[int] = []
