@@ -93,7 +93,7 @@ def first_difference(
         if count != len(signals):
             raise SimulationError(f"the model has no public signal '{signals[count]}'", code="DG-SIM-002")
         for k, i in enumerate(nodes):
-            width = built.formatted.formats[i].width
+            width = plan.stored(i)[0].width
             bits = int(seen[plan.ready(i), k]) & ((1 << width) - 1)
             got = bits - (1 << width) if bits >> (width - 1) else bits
             if got != int(expected[i][sample]):

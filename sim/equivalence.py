@@ -39,7 +39,7 @@ def equal_reason(texts: Mapping[str, str], mutant: Mutant, facts: RangeFacts | N
     Args:
         texts: Verilog of the design by file name.
         mutant: The mutant.
-        facts: Overflow bits that no input sets and entries that no input reads, which the proof may use.
+        facts: Entries that no input reads.
     """
     module, is_undefined = module_of(texts[mutant.file], mutant.line), _reads_undefined(texts[mutant.file], mutant)
     if mutant.kind == "table":
@@ -48,8 +48,6 @@ def equal_reason(texts: Mapping[str, str], mutant: Mutant, facts: RangeFacts | N
     if abc_program() is None:
         return ""
     changed = {**texts, mutant.file: mutant.applied(texts[mutant.file])}
-    if facts is not None and (pair := facts.texts(texts, mutant)) and _proved_around(*pair, module, is_undefined):
-        return "no input overflows the operations, and then Yosys and ABC prove that the overflow bits are the same"
     if proved := _proved_around(texts, changed, module, is_undefined):
         return f"Yosys and ABC prove that {proved} computes the same"
     return ""

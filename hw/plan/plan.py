@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from dynagate.base.arguments import is_whole, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.format import WRAP, Arithmetic, Format
 from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.ranges.reachable import Reachable, reachable
 from dynagate.graph.parts import needed, part_outputs, parts_of
 from dynagate.hw.export.identifiers import Names, plain
 from dynagate.hw.plan.bind import Binding, bind
@@ -214,7 +215,31 @@ class Plan:
 
     def register_bits(self) -> int:
         """Return the number of bits in all delay lines."""
-        return self.schedule.register_bits()
+        return sum(self.registers(i) * self.stored(i)[0].width for i in self.position)
+
+    @cached_property
+    def bounds(self) -> Reachable:
+        """Return the values that nodes may have for any input."""
+        return reachable(self.formatted)
+
+    def may_overflow(self, node: int) -> bool:
+        """Return whether some input overflows the operation of a node."""
+        return self.bounds.overflows[node]
+
+    def overflowing(self, delivery: FunctionOutputs) -> tuple[int, ...]:
+        """Return the passes of a function in which an operation may overflow, in order."""
+        scope_of = self.formatted.graph.scope_of
+        return tuple(sorted({scope_of[i] for i in self.position if i in delivery.needed and self.may_overflow(i)}))
+
+    def stored(self, node: int) -> tuple[Format, Arithmetic]:
+        """Return the format in which registers hold a node's value, and how the exact result enters it.
+
+        The format has the bits that some value uses. An operation that never overflows neither wraps nor saturates.
+        """
+        own, arithmetic = self.formatted.formats[node], self.formatted.arithmetic
+        if self.may_overflow(node):
+            return own, arithmetic
+        return Format(self.bounds.widths[node], own.frac), replace(arithmetic, overflow=WRAP)
 
     @cached_property
     def signal_names(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Fragment, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format
@@ -24,7 +24,7 @@ from dynagate.hw.plan.flow import LATEST, FlowControl, FunctionEnd
 from dynagate.hw.plan.plan import FunctionOutputs, Plan, UnitClass, operands
 from dynagate.hw.rtl.overflow import INPUTS, Flags, gather
 from dynagate.hw.units.multiply import DspTarget, Multiply
-from dynagate.hw.units.rescale import KEPT, delayed, differ, fit, rounding_constant
+from dynagate.hw.units.rescale import KEPT, delayed, differ, fit, rounding_constant, widened
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own
 
 END = "end"
@@ -107,7 +107,7 @@ class Datapath(wiring.Component):
                 width = plan.formatted.formats[i].width
                 sources[plan.signal_names[i]][k] = values[low : low + width]
                 low += width
-            sources["overflow"][k] = getattr(flow, f"o_flags_{k}")
+            sources["overflow"][k] = self._overflow(getattr(flow, f"o_flags_{k}"), delivery)
         for name, by_end in sources.items():
             chosen, *others = reversed(by_end.items())
             value = chosen[1]
@@ -119,14 +119,11 @@ class Datapath(wiring.Component):
             end = end_of([code == delivery.code for delivery in plan.deliveries])
             m.d.comb += [flow.i_end.eq(end), payload[END].eq(flow.o_end)]
 
-
-def overflow_cycles(plan: Plan) -> list[tuple[int, int]]:
-    """Return each node that has an overflow bit, and the cycle of a sample in which the bit can be read."""
-    payload = Signal(data.StructLayout({plan.signal_names[i]: 1 for i in plan.formatted.graph.input_nodes}))
-    m = Module()
-    cycles = [(i, cycle) for i, cycle, _ in _Values(m, plan, payload, DspTarget.of(None)).flags]
-    Fragment.get(m, None)  # Amaranth warns of gateware that is never elaborated
-    return cycles
+    def _overflow(self, bits: Value, delivery: FunctionOutputs) -> Value:
+        """Return a bit for each pass: the overflow bit of a pass that may overflow, else 0."""
+        place = {scope: k for k, scope in enumerate(self.plan.overflowing(delivery))}
+        scopes = range(len(self.plan.formatted.graph.scopes))
+        return Cat(*(bits[place[scope]] if scope in place else Const(0, 1) for scope in scopes))
 
 
 def end_of(is_code: Sequence[Value]) -> Value:
@@ -208,7 +205,7 @@ class _Values:
         longer.
         """
         plan = self.plan
-        name, shape = plan.signal_names[i], signed(self.formatted.formats[i].width)
+        name, shape = plan.signal_names[i], signed(plan.stored(i)[0].width)
         count = plan.registers(i)
         if plan.holds(i):
             names = [name] + [f"{name}_d{k}" for k in range(1, count)]
@@ -236,11 +233,9 @@ class _Values:
 
     def _own(self, i: int, row: Own) -> None:
         """Add the unit of an operation that does not share one."""
-        formats = self.formatted.formats
         cycle = self.plan.start(i)
-        wires = row.wires(
-            self._home(i), self._operands(i), formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
-        )
+        to, arithmetic = self.plan.stored(i)
+        wires = row.wires(self._home(i), self._operands(i), to, arithmetic, self.plan.signal_names[i])
         value = wires.value
         last = self.plan.ready(i) - 1
         for k in range(cycle, last):  # stages that the target wants
@@ -248,7 +243,7 @@ class _Values:
             self._on_slot(i, k, stage.eq(value))
             value = stage
         self._on_slot(i, last, self.chain[i][0].eq(value))
-        if len(wires.guard):
+        if len(wires.guard) and self.plan.may_overflow(i):
             guard = Signal(len(wires.guard), name=f"{self.plan.signal_names[i]}_guard", reset_less=True)
             self._on_slot(i, cycle, guard.eq(wires.guard))
             cycle, flag = cycle + 1, differ(guard)
@@ -297,10 +292,11 @@ class _Values:
         """
         guards: dict[int, Value] = {}
         for i, frac in fracs.items():
-            m, fmt = self._home(i), self.formatted.formats[i]
-            wires = fit(m, exact, frac, fmt, self.formatted.arithmetic, self.plan.signal_names[i])
+            m = self._home(i)
+            wires = fit(m, exact, frac, *self.plan.stored(i), self.plan.signal_names[i])
             m.d.comb += self.live[i].eq(wires.value)
-            guards[i] = wires.guard
+            if self.plan.may_overflow(i):
+                guards[i] = wires.guard
         self._guards(name, exact, guards)
 
     def _guards(self, name: str, product: Value, guards: dict[int, Value]) -> None:
@@ -312,7 +308,7 @@ class _Values:
         Args:
             name: Name of the unit, for signals.
             product: Exact result of the unit.
-            guards: Guard bits of each result, by node; without entries if the result always fits.
+            guards: Guard bits of each result that may overflow, by node.
         """
         lengths = sorted({len(guard) for guard in guards.values()} - {0})
         parts: list[Signal] = []
@@ -364,16 +360,18 @@ class _Values:
     def _unit_result(self, i: int, core: Any) -> None:
         """Connect the result of a shared unit to its node."""
         self._home(i).d.comb += self.live[i].eq(core.o)
-        self._note_overflow(i, self.plan.ready(i), core.overflow)
+        if self.plan.may_overflow(i):
+            self._note_overflow(i, self.plan.ready(i), core.overflow)
 
     def outputs(self, delivery: FunctionOutputs) -> Value:
         """Return the outputs of a function in the last cycle of its samples."""
-        return Cat(*(self.read(i, delivery.cycle) for i in delivery.nodes))
+        formats = self.formatted.formats
+        return Cat(*(widened(self.read(i, delivery.cycle), formats[i].width) for i in delivery.nodes))
 
     def overflow(self, delivery: FunctionOutputs) -> tuple[Value, int]:
-        """Return one overflow bit per pass, and the cycles by which they follow the outputs."""
+        """Return one overflow bit per pass that may overflow, and the cycles by which they follow the outputs."""
         graph = self.formatted.graph
-        flags: list[Flags] = [defaultdict(list) for _ in graph.scopes]
+        flags: dict[int, Flags] = {scope: defaultdict(list) for scope in self.plan.overflowing(delivery)}
         for i, cycle, flag in self.flags:
             if i in delivery.needed:
                 flags[graph.scope_of[i]][cycle].append(flag)

@@ -6,6 +6,8 @@ inputs as a lookup table.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 INPUTS = 6
@@ -15,19 +17,21 @@ Flags = dict[int, list[Value]]
 """Overflow bits by the cycle of the sample in which they can be read."""
 
 
-def gather(m: Module, flags: list[Flags], latency: int, name: str = "overflow") -> tuple[Value, int]:
+def gather(m: Module, flags: Mapping[int, Flags], latency: int, name: str = "overflow") -> tuple[Value, int]:
     """Collect overflow bits.
 
     Args:
         m: Module that the registers are added to.
-        flags: Overflow bits of each pass.
+        flags: Overflow bits of each pass that has any, by number of the pass.
         latency: Cycle of a sample in which its values are delivered.
         name: Prefix of the registers' names.
 
     Returns:
-        One bit per pass, and the cycles by which these bits follow the values.
+        One bit per pass, and the cycles by which these bits follow the values; a constant 0 if no pass has a bit.
     """
-    bits = [_Gathered(m, f"{name}_{k}", scope, latency) for k, scope in enumerate(flags)]
+    if not flags:
+        return Const(0, 1), 0
+    bits = [_Gathered(m, f"{name}_{k}", scope, latency) for k, scope in flags.items()]
     late = max(bit.late for bit in bits)
     return Cat(*(bit.after(late) for bit in bits)), late
 
@@ -58,7 +62,9 @@ class _Gathered:
 
     def after(self, late: int) -> Value:
         """Return the bit `late` cycles after the delivery of the values."""
-        seen: Value = Const(0, 1) if self.seen is None else self.seen
+        if self.seen is None:
+            return Const(0, 1)
+        seen = self.seen
         for k in range(self.late, late):
             seen = self._register(f"late_{k + 1}", seen)
         return seen

@@ -74,6 +74,12 @@ def shift_left(value: Value, bits: int) -> Value:
     return Cat(Const(0, bits), value).as_signed() if bits else value
 
 
+def widened(value: Value, width: int) -> Value:
+    """Return a signed value with copies of its sign bit on top, up to a width."""
+    more = width - len(value)
+    return Cat(value, value[-1].replicate(more)).as_signed() if more > 0 else value
+
+
 def negated_if(negative: Value, value: Value) -> Value:
     """Return the signed value, or its negative, in one carry chain."""
     return (value ^ negative.replicate(len(value)).as_signed()) + negative

@@ -18,11 +18,9 @@ import numpy.typing as npt
 from dynagate.fixedpoint.assign import fixed_constant
 from dynagate.fixedpoint.format import FormattedIntegers, Integers
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.intervals import Interval, point
 from dynagate.fixedpoint.models.evaluate import evaluate_integers
 from dynagate.fixedpoint.operations import FIXED
-from dynagate.fixedpoint.operations.row import Unit
-from dynagate.fixedpoint.ranges.images import image
+from dynagate.fixedpoint.ranges.reachable import Reachable, reachable
 from dynagate.fixedpoint.table_use import UsedTable, table_of
 
 Flags = npt.NDArray[np.bool_]
@@ -30,8 +28,6 @@ Ints = npt.NDArray[np.int64]
 
 BLOCK = 1024
 """Number of states whose integers are kept at once."""
-MAX_BOXES, MAX_DIVIDED = 1 << 14, 3
-"""Largest number of boxes of intervals, and largest number of angles whose ranges are divided into boxes."""
 VISITS = 2
 """Number of samples that cover a point of a table if possible: rounding behind the table may hide one of them."""
 
@@ -46,17 +42,6 @@ class TableReads(NamedTuple):
     """Entry that each state reads, (states,)."""
     visible: Flags
     """Which bits of the entry change the result, (states, bits)."""
-
-
-class Reachable(NamedTuple):
-    """Values that nodes may have for any input that its formats hold."""
-
-    low: list[float]
-    """Smallest value, by node."""
-    high: list[float]
-    """Largest value, by node."""
-    overflows: list[bool]
-    """Which nodes may overflow."""
 
 
 @dataclass(frozen=True)
@@ -80,62 +65,6 @@ class ObservedSamples:
         for scope in range(counts.shape[1]):
             counts[:, scope] = self.overflow[:, self.scopes == scope].sum(axis=1)
         return np.asarray(self.overflow & (counts[:, self.scopes] == 1))
-
-
-def reachable(formatted: FormattedGraph) -> Reachable:
-    """Return bounds on each node's values for all inputs that its formats hold, by interval arithmetic.
-
-    A node that may overflow has all values of its format. The ranges of few angles are divided into boxes.
-    """
-    ranges: list[Interval] = []
-    overflows: list[bool] = []
-    boxes = _boxes(formatted)
-    for i, node in enumerate(formatted.graph.nodes):
-        to = formatted.formats[i]
-        low, high = to.limits
-        if node.op == "input":
-            ranges.append(boxes.get(i, Interval(np.float64(low), np.float64(high))))
-            overflows.append(False)
-            continue
-        values = _image(formatted, i, [ranges[a] for a in node.args])
-        slack = 2.0 * to.step
-        meaning = FIXED[node.op].meaning
-        if isinstance(meaning, Unit):
-            largest = float(np.minimum(np.max(values.magnitude), high))
-            slack += meaning.errs(*formatted.operand_formats(i), to, largest)
-        least, most = values.low - slack, values.high + slack
-        fits = (least >= low) & (most <= high)
-        ranges.append(Interval(np.where(fits, least, low), np.where(fits, most, high)))
-        overflows.append(not bool(np.all(fits)))
-    ends = [(float(np.min(each.low)), float(np.max(each.high))) for each in ranges]
-    return Reachable([low for low, _ in ends], [high for _, high in ends], overflows)
-
-
-def _boxes(formatted: FormattedGraph) -> dict[int, Interval]:
-    """Return the intervals (boxes,) of the inputs whose sine or cosine is computed, if they are few enough."""
-    nodes = formatted.graph.nodes
-    operands = {node.args[0] for node in nodes if node.op in ("sin", "cos")}
-    angles = sorted(i for i in operands if nodes[i].op == "input")
-    if not 0 < len(angles) <= MAX_DIVIDED:
-        return {}
-    pieces = int(MAX_BOXES ** (1.0 / len(angles)))
-    number = np.arange(pieces ** len(angles))
-    boxes = {}
-    for k, i in enumerate(angles):
-        low, high = formatted.formats[i].limits
-        place = number // pieces**k % pieces
-        width = (high - low) / pieces
-        boxes[i] = Interval(low + place * width, low + (place + 1) * width)
-    return boxes
-
-
-def _image(formatted: FormattedGraph, node: int, operands: Sequence[Interval]) -> Interval:
-    """Return the interval of a node in real arithmetic, with its constant in fixed point."""
-    row = formatted.graph.nodes[node]
-    if node not in formatted.constants:
-        return image(row, operands)
-    value, constant = formatted.constants[node]
-    return FIXED[row.op].image(*operands, point(value * constant.step))
 
 
 def observed(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> ObservedSamples:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import dynagate
@@ -10,14 +11,20 @@ import pytest
 from dynagate import robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
+from dynagate.fixedpoint.ranges.reachable import Reachable, reachable
 from dynagate.fixedpoint.table_use import UsedTable, table_of
+from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.designs import Design
+from dynagate.hw.plan import plan as plans
 from dynagate.hw.rtl.axi import Axi
-from dynagate.hw.vectors.directed import chosen, observed, reachable, uncovered
+from dynagate.hw.vectors.directed import chosen, observed, uncovered
 from dynagate.hw.vectors.drawn import drawn_states
 from dynagate.hw.vectors.subject import DATAPATH
 from dynagate.hw.vectors.unreached import unreached, unreached_lines
+
+from tests.benches import bench
 
 FORMATS = {
     "sin": (Format(16, 12), Format(16, 14)),
@@ -73,6 +80,39 @@ def test_no_input_leaves_the_bounds(built: Design) -> None:
     by_scope = evaluate_integers(formatted, inputs).by_scope
     for scope in range(by_scope.shape[1]):  # all overflows are those of operations that may overflow
         assert points.overflow[:, points.scopes == scope].any(axis=1).tolist() == by_scope[:, scope].tolist()
+
+
+def test_hardware_has_the_bits_that_bounds_allow(built: Design) -> None:
+    hardware = built.hardware
+    assert isinstance(hardware, Pipeline)
+    plan = hardware.plan
+    bounds = plan.bounds
+    text = "".join(path.read_text() for path in built.folder.glob("datapath*.v"))
+    own = [i for i in plan.position if plan.formatted.graph.nodes[i].op in ("add", "sub")]
+    assert {bounds.overflows[i] for i in own} == {False, True}
+    for i in own:
+        assert (f" {plan.signal_names[i]}_guard <= " in text) == bounds.overflows[i]
+        assert re.search(rf"reg \[{bounds.widths[i] - 1}:0\] {plan.signal_names[i]}\b", text)
+    narrow = [i for i in plan.position if bounds.widths[i] < plan.formatted.formats[i].width]
+    assert narrow
+    assert not any(bounds.overflows[i] for i in narrow)
+
+
+@pytest.mark.parametrize("wrong", ["overflows", "widths"])
+def test_a_bench_notices_bounds_that_a_value_leaves(
+    wrong: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def too_narrow(formatted: FormattedGraph) -> Reachable:
+        bounds = reachable(formatted)
+        if wrong == "overflows":
+            return bounds._replace(overflows=(False,) * len(bounds.overflows))
+        return bounds._replace(widths=tuple(width - (width < 24) for width in bounds.widths))
+
+    monkeypatch.setattr(plans, "reachable", too_narrow)
+    built = dynagate.build(robots.load("two_joint_arm"), "inverse_dynamics", ii=4, folder=tmp_path)
+    done = bench(built.folder)
+    assert done.returncode != 0
+    assert "mismatch" in done.stdout or "expected" in done.stdout, done.stdout
 
 
 def test_chosen_samples_read_all_tables_and_overflow_more_passes(built: Design) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -104,41 +103,12 @@ def test_a_proof_uses_initial_values(line: int, new: str, equal: bool) -> None:
     assert (bool(equal_reason({"two.v": COUNTERS}, mutant))) == equal
 
 
-FACTS = RangeFacts(
-    silent={"sum": r"\(\|sum_guard\) & \(!\(&sum_guard\)\)"},
-    quiet=frozenset({("overflow_0", 3)}),
-    units={("overflow_0", 4): frozenset({"multiply_0"})},
-    unread={"reciprocal_24": frozenset({7})},
-)
-COLLECTED = """    overflow_0_4 <= |{overflow, (|sum_guard) & (!(&sum_guard)), overflow_0_3};
-    any_1 = |{multiply_0_guard_1, multiply_1_guard_0, overflow_0_4};
-    overflow_0_5 <= any_1;
-    overflow_0_6 <= |{multiply_0_guard_1, overflow_0_5};"""
-
-
-def test_facts_replace_the_bits_of_operations_and_keep_registers() -> None:
-    zero = "1'b0"
-    assert FACTS.applied(COLLECTED).split("\n") == [
-        f"    overflow_0_4 <= |{{overflow_0_3, {zero}}};",
-        f"    any_1 = |{{{zero}, multiply_1_guard_0, overflow_0_4}};",
-        "    overflow_0_5 <= any_1;",
-        "    overflow_0_6 <= |{multiply_0_guard_1, overflow_0_5};",
-    ]
-    assert (
-        FACTS.applied(COLLECTED, changed=1).split("\n")[0]
-        == f"    overflow_0_4 <= |{{overflow, {zero}, overflow_0_3}};"
-    )
-    assert "(|sum_guard)" in FACTS.applied(COLLECTED, excluded="sum")
-    assert FACTS.is_unread("datapath__units__reciprocal_24", "    table_value[7] = 4'h3;")
-    assert not FACTS.is_unread("datapath__units__reciprocal_24", "    table_value[8] = 4'h3;")
-    assert not FACTS.is_unread("datapath__units__other", "    table_value[7] = 4'h3;")
-
-
-def test_facts_name_the_registers_of_the_verilog(built: Design) -> None:
-    facts = range_facts(built.folder)
-    text = (built.folder / "datapath.v").read_text()
-    assert {name for name, _ in (*facts.quiet, *facts.units)} <= set(re.findall(r"\b(overflow_\d+)_\d+ <= ", text))
-    assert facts.applied(text) != text
+def test_facts_name_the_entries_that_no_input_reads(built: Design) -> None:
+    facts = RangeFacts({"reciprocal_24": frozenset({7})})
+    assert facts.is_unread("datapath__units__reciprocal_24", "    table_value[7] = 4'h3;")
+    assert not facts.is_unread("datapath__units__reciprocal_24", "    table_value[8] = 4'h3;")
+    assert not facts.is_unread("datapath__units__other", "    table_value[7] = 4'h3;")
+    assert range_facts(built.folder).unread
 
 
 @pytest.mark.parametrize(
