@@ -92,10 +92,14 @@ class Cell:
 
 @dataclass
 class Vivado:
-    """slack: in ns, of place and route. folder: of the script. registers: address of each that was declared."""
+    """slack: in ns, of place and route. folder: of the script. registers: address of each that was declared.
+
+    pulse: total of pulse widths that are missed, in ns.
+    """
 
     folder: Path
     slack: float = 0.1
+    pulse: float = 0.0
     part: str = ""
     properties: dict[str, str] = field(default_factory=dict)
     sources: list[Path] = field(default_factory=list)
@@ -217,7 +221,7 @@ class Vivado:
         _, (name, target) = parsed(arguments, least=2, most=2)
         if (name, target) == ("SLACK", "path worst"):
             return f"{self.slack}"
-        results = {"PROGRESS": "100%", "STATS.WNS": f"{self.slack}", "STATS.WHS": "0.01"}
+        results = {"PROGRESS": "100%", "STATS.WNS": f"{self.slack}", "STATS.WHS": "0.01", "STATS.TPWS": f"{self.pulse}"}
         if name not in results or target not in ("run synth_1", "run impl_1"):
             raise TclError(f"no property {name} of {target}")
         return results[name]

@@ -232,6 +232,8 @@ def test_a_wrapper_with_a_wrong_attribute_is_refused(old: str, designs: Path, tm
 @pytest.mark.parametrize("name", ["vcu118", "pynq-z2"])
 def test_a_design_that_misses_its_timing_gets_no_bitstream(name: str, designs: Path, tmp_path: Path) -> None:
     folder = project(name, designs, tmp_path).folder
+    with pytest.raises(TclError, match=r"timing is not met at \d+ MHz: .*, pulse widths -0.3 ns in all"):
+        Vivado(folder, pulse=-0.3).run("build.tcl", engine())
     with pytest.raises(TclError, match=r"timing is not met at \d+ MHz: worst slack -0.2 ns, .* a lower --clock"):
         Vivado(folder, slack=-0.2).run("build.tcl", engine())
     assert not (folder / "accelerator.bit").exists()

@@ -24,8 +24,9 @@ report_timing_summary -file [file join $here timing.txt]
 report_utilization -file [file join $here utilization.txt]
 set slack [get_property STATS.WNS [get_runs impl_1]]
 set hold_slack [get_property STATS.WHS [get_runs impl_1]]
-if {$slack < 0 || $hold_slack < 0} {
-  error "timing is not met at << "%g" | format(clock) >> MHz: worst slack $slack ns, hold $hold_slack ns (timing.txt); expected a lower --clock or --stages multiply=1"
+set pulse_slack [get_property STATS.TPWS [get_runs impl_1]]
+if {$slack < 0 || $hold_slack < 0 || $pulse_slack < 0} {
+  error "timing is not met at << "%g" | format(clock) >> MHz: worst slack $slack ns, hold $hold_slack ns, pulse widths $pulse_slack ns in all (timing.txt); expected a lower --clock or --stages multiply=1"
 }
 launch_runs impl_1 -to_step write_bitstream -jobs $jobs
 wait_on_run impl_1
