@@ -16,10 +16,13 @@ from dynagate.base.explained import explained
 from dynagate.design.words import WORD
 from dynagate.hw.plan.plan import Operand, Plan, operands
 from dynagate.hw.units.rescale import rounding_constant
+from dynagate.hw.units.slot_selects import tables_of
 from dynagate.hw.units.table import ELEMENTARY
 
 PER_MULTIPLEXER = 0.67
 """Lookup tables per bit of a two-way multiplexer, as measured in netlists. One table holds up to four ways."""
+PER_TABLE = 1.2
+"""Lookup tables in netlists per table of a multiplexer by slot, with its select registers."""
 COMPARED = 5
 """Number of guard bits that one lookup table compares."""
 BUFFER_BITS, BUFFER_DEPTH, BUFFER_TABLES = 14, 32, 8
@@ -117,31 +120,21 @@ def _compared(bits: int) -> int:
 
 def _multiplexed(plan: Plan, nodes: Mapping[int, int]) -> int:
     """Return the lookup tables of the multiplexers in front of one unit. nodes: operation by slot."""
-    ways = 0
+    count = 0
     for port in range(2):
         sources: dict[int, Hashable] = {}
         width = 0
         for slot, i in nodes.items():
-            read = operands(plan.formatted, i)
+            read = plan.port_operands(i)
             if port >= len(read):
                 continue
             operand = read[port]
             width = max(width, operand.format.width)
             sources[slot] = plan.source(i, operand)
         if sources:
-            ways += width * _two_way(sources, plan.ii)
-    return round(PER_MULTIPLEXER * ways)
-
-
-def _two_way(sources: Mapping[int, Hashable], ii: int) -> int:
-    """Return the number of two-way multiplexers of the tree by slot that the datapath builds for one operand."""
-    level: list[Hashable] = [sources.get(slot, sources[min(sources)]) for slot in range(ii)]
-    count = 0
-    while len(level) > 1:
-        pairs = list(zip(level[::2], [*level[1::2], level[-1]], strict=False))
-        count += sum(low != high for low, high in pairs)
-        level = [low if low == high else (low, high) for low, high in pairs]
-    return count
+            some = sources[min(sources)]
+            count += width * tables_of([sources.get(slot, some) for slot in range(plan.ii)])
+    return round(PER_TABLE * count)
 
 
 class BudgetError(Error, ValueError):

@@ -17,7 +17,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.ranges.reachable import Reachable, reachable
 from dynagate.graph.parts import needed, part_outputs, parts_of
 from dynagate.hw.export.identifiers import Names, plain
-from dynagate.hw.plan.bind import Binding, bind
+from dynagate.hw.plan.bind import Binding, Source, bind
 from dynagate.hw.plan.modulo import modulo_schedule
 from dynagate.hw.plan.schedule import (
     MOST_STAGES,
@@ -79,6 +79,11 @@ class UnitClass:
     def spare(self) -> float:
         """Return the units per unit that full use would need."""
         return SPARE if self.kind == "multiply" else ELEMENTARY[self.kind].spare
+
+    @property
+    def commutes(self) -> bool:
+        """Return whether an operand that fits both ports may go to either: the unit is one multiplier block."""
+        return self.kind == "multiply" and self.dsp_blocks == 1
 
     @property
     def dsp_blocks(self) -> int:
@@ -194,6 +199,11 @@ class Plan:
         root = self.root[operand.node]
         return root, self.register_index(root, self.start(node)) if root in self.position else 0
 
+    def port_operands(self, node: int) -> tuple[Operand, ...]:
+        """Return the operands of a node in the order of its unit's ports."""
+        read = operands(self.formatted, node)
+        return read[::-1] if self.position.get(node) in self.binding.swapped else read
+
     def registers(self, node: int) -> int:
         """Return the length of a node's delay line, in registers."""
         return self.schedule.registers(self.position[node])
@@ -289,11 +299,16 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
     draft = Plan(formatted, ii, asked.classes, root, position, schedule, Binding({}, 0), stages)
     node_at = {p: i for i, p in position.items()}
 
-    def sources(operation: int) -> tuple[Hashable, ...]:
+    def sources(operation: int) -> tuple[Source, ...]:
         node = node_at[operation]
-        return tuple(draft.source(node, operand) for operand in operands(formatted, node))
+        return tuple(Source(draft.source(node, read), read.format.width) for read in operands(formatted, node))
 
-    return Plan(formatted, ii, asked.classes, root, position, schedule, bind(schedule, sources), stages)
+    def swappable(operation: int) -> bool:
+        unit = asked.classes[schedule.problem.operations[operation].resource or ""]
+        return unit.commutes and max(source.width for source in sources(operation)) <= unit.key[1]
+
+    binding = bind(schedule, sources, swappable)
+    return Plan(formatted, ii, asked.classes, root, position, schedule, binding, stages)
 
 
 class Demand(NamedTuple):

@@ -21,10 +21,11 @@ from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format
 from dynagate.graph.parts import code_node
 from dynagate.hw.plan.flow import LATEST, FlowControl, FunctionEnd
-from dynagate.hw.plan.plan import FunctionOutputs, Plan, UnitClass, operands
+from dynagate.hw.plan.plan import FunctionOutputs, Plan, UnitClass
 from dynagate.hw.rtl.overflow import INPUTS, Flags, gather
 from dynagate.hw.units.multiply import DspTarget, Multiply
-from dynagate.hw.units.rescale import KEPT, delayed, differ, fit, rounding_constant, widened
+from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant, widened
+from dynagate.hw.units.slot_selects import SlotSelects
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own
 
 END = "end"
@@ -192,13 +193,13 @@ class _Values:
         """Assign to a node's registers at the end of this cycle of every sample."""
         self._updates[self.plan.module(i), cycle % self.plan.ii].append(assignment)
 
-    def _by_slot(self, values: dict[int, Value], counter: Signal, name: str) -> Value:
+    def _by_slot(self, values: dict[int, Value], slots: SlotSelects, name: str) -> Value:
         """Return the value of the present slot. A slot without a value repeats another one, which adds no multiplexer
         input.
         """
         some = values[min(values)]
         ways = [values.get(slot, some) for slot in range(self.plan.ii)]
-        return self.fabric.choose(self.units, ways, counter, f"choose_{name}")
+        return self.fabric.choose(self.units, ways, slots, f"choose_{name}")
 
     def _make_signals(self, i: int) -> None:
         """Create the delay line of a node: its named signal is valid from cycle ready(i) on, _d1, _d2, ... hold it
@@ -254,7 +255,7 @@ class _Values:
     def _operands(self, i: int) -> list[tuple[Value, Format]]:
         """Return the values that the node's operation reads at its start, constants included."""
         values = []
-        for node, fmt in operands(self.formatted, i):
+        for node, fmt in self.plan.port_operands(i):
             if node is None:
                 values.append((Const(self.formatted.constants[i][0], signed(fmt.width)), fmt))
             else:
@@ -270,7 +271,12 @@ class _Values:
         formatted = self.formatted
         reads = {slot: self._operands(i) for slot, i in operations.items()}
         widths = [(a.width, b.width) for (_, a), (_, b) in reads.values()]
-        core = Multiply(max(a for a, _ in widths), max(b for _, b in widths))
+        constants = {
+            slot: rounding_constant(a.frac + b.frac - formatted.formats[operations[slot]].frac, formatted.arithmetic)
+            for slot, ((_, a), (_, b)) in reads.items()
+        }
+        places = sorted({constant.bit_length() - 1 for constant in constants.values() if constant}) or [0]
+        core = Multiply(max(a for a, _ in widths), max(b for _, b in widths), places=places)
         ports: dict[str, dict[int, Value]] = {"a": {}, "b": {}, "c": {}}
         fracs: dict[int, int] = {}
         self.units.submodules[name] = core
@@ -278,11 +284,11 @@ class _Values:
         product = delayed(self.units, core.p, unit.latency - core.latency, f"{name}_p")
         for slot, i in operations.items():
             (a, format_a), (b, format_b) = reads[slot]
-            frac = format_a.frac + format_b.frac
-            constant = rounding_constant(frac - formatted.formats[i].frac, formatted.arithmetic)
             ports["a"][slot], ports["b"][slot] = a, b
-            ports["c"][slot] = Const(constant, core.c.shape())
-            fracs[i] = frac
+            ports["c"][slot] = Const(
+                sum(1 << k for k, place in enumerate(places) if constants[slot] >> place & 1), len(places)
+            )
+            fracs[i] = format_a.frac + format_b.frac
         self._cut(name, product, fracs)
         self._connect_ports(name, core, ports)
 
@@ -324,21 +330,11 @@ class _Values:
 
     def _connect_ports(self, unit: str, core: Any, ports: dict[str, dict[int, Value]]) -> None:
         """Connect the operand ports of a shared unit, by slot."""
-        counter = self._own_counter(unit)
+        slots = SlotSelects(self.units, self.plan.ii, unit)
         self.units.d.comb += [
-            getattr(core, name).eq(self._by_slot(values, counter, f"{unit}_{name}")) for name, values in ports.items()
+            getattr(core, name).eq(self._by_slot(values, slots, f"{unit}_{name}")) for name, values in ports.items()
         ]
-
-    def _own_counter(self, unit: str) -> Signal:
-        """Return a slot counter for one unit: the bits of a common counter would drive thousands of multiplexers.
-
-        The attribute keeps equal counters apart.
-        """
-        ii = self.plan.ii
-        counter = Signal(range(ii), name=f"{unit}_slot", attrs=KEPT)
-        if ii > 1:
-            self.units.d.sync += counter.eq(Mux(counter == ii - 1, 0, counter + 1))
-        return counter
+        slots.finish()
 
     def _elementary(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         """Add a shared unit of an elementary function."""

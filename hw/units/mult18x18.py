@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal, Valu
 from dynagate.fixedpoint.wordlength.goal import MULT18X18
 from dynagate.hw.units import slice_multiplexer
 from dynagate.hw.units.multiply import DspTarget
+from dynagate.hw.units.slot_selects import SlotSelects
 
 BITS = 18
 """Bits of an operand."""
@@ -23,11 +24,11 @@ class Ecp5(DspTarget):
 
     multiplier = MULT18X18
 
-    def choose(self, m: Module, ways: Sequence[Value], select: Value, name: str) -> Value:
+    def choose(self, m: Module, ways: Sequence[Value], slots: SlotSelects, name: str) -> Value:
         if not slice_multiplexer.suits(ways):
-            return super().choose(m, ways, select, name)
+            return super().choose(m, ways, slots, name)
         m.submodules[name] = inner = Module()
-        return slice_multiplexer.select_way(inner, ways, select)
+        return slice_multiplexer.select_way(inner, ways, slots.counter)
 
     def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
         product = Signal(signed(2 * BITS), name=f"product{name}")

@@ -12,12 +12,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.wordlength.goal import DSP48E2, Multiplier
 from dynagate.hw.units.latencies import constant_width, dsp_blocks, parts, product_latency
 from dynagate.hw.units.rescale import PACKED, delayed, shift_left
+from dynagate.hw.units.slot_selects import SlotSelects, choose
 
 
 class DspTarget:
@@ -33,20 +34,16 @@ class DspTarget:
         """Return the platform if it is a DspTarget, else the base class."""
         return platform if isinstance(platform, DspTarget) else DspTarget()
 
-    def choose(self, m: Module, ways: Sequence[Value], select: Value, name: str) -> Value:
-        """Return the way with a number, by a tree of multiplexers on the number's bits.
+    def choose(self, m: Module, ways: Sequence[Value], slots: SlotSelects, name: str) -> Value:
+        """Return the way of the present slot.
 
         Args:
             m: Module to add to.
-            ways: Values to choose from. Equal objects need no multiplexer.
-            select: Number of the way.
+            ways: Values by slot.
+            slots: Select signals of the unit.
             name: Prefix of names.
         """
-        level = list(ways)
-        for bit in select:
-            pairs = zip(level[::2], [*level[1::2], level[-1]], strict=False)
-            level = [low if low is high else Mux(bit, high, low) for low, high in pairs]
-        return level[0]
+        return choose(ways, slots)
 
     def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
         """Return a b, signed, two cycles later: behind operand registers and a product register."""
@@ -71,10 +68,21 @@ class Multiply(wiring.Component):
         width_b: Bits of b.
         width: Bits of c and p; width_a + width_b unless the constant needs more.
         late_constant: Whether c arrives two cycles after a and b.
+        places: Bits of the addend that may be 1. The port c is unsigned, with one bit for each of them; all others of
+            the addend are 0 and take no adder's lookup table and no register. None: c is the addend.
     """
 
-    def __init__(self, width_a: int, width_b: int, width: int = 0, *, late_constant: bool = False) -> None:
+    def __init__(
+        self,
+        width_a: int,
+        width_b: int,
+        width: int = 0,
+        *,
+        late_constant: bool = False,
+        places: Sequence[int] | None = None,
+    ) -> None:
         self.width_a, self.width_b = width_a, width_b
+        self.places = places
         self.width = width = max(width, width_a + width_b)
         self.late_constant = late_constant
         self.latency = product_latency(width_a, width_b)
@@ -82,7 +90,7 @@ class Multiply(wiring.Component):
             {
                 "a": In(signed(width_a)),
                 "b": In(signed(width_b)),
-                "c": In(signed(width)),
+                "c": In(signed(width) if places is None else unsigned(len(places))),
                 "p": Out(signed(width)),
             }
         )
@@ -96,6 +104,9 @@ class Multiply(wiring.Component):
         m = Module()
         fabric = DspTarget.of(platform)
         addend: Value = self.c if self.late_constant else delayed(m, self.c, 2, "c")
+        if self.places is not None:
+            bit_of = dict(zip(self.places, addend, strict=True))
+            addend = Cat(bit_of.get(k, Const(0, 1)) for k in range(self.width)).as_signed()
         done: list[Value] = []  # low bits that no later step changes
         weight = 0
         steps = dsp_blocks(self.width_a, self.width_b)

@@ -14,7 +14,7 @@ from amaranth.hdl import Const, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Arithmetic, Format
-from dynagate.hw.plan.plan import Plan, operands
+from dynagate.hw.plan.plan import Plan
 from dynagate.hw.rtl.datapath import Datapath
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.rescale import differ, fit, rounding_constant
@@ -74,7 +74,7 @@ class Composed:
         for by_slot in self.plan.binding.operations_of(self.plan.schedule).values():
             nodes = [node_at[p] for p in by_slot.values()]
             if isinstance(HARDWARE[self._graph.nodes[nodes[0]].op], Product):
-                pairs = [[x.format.width for x in operands(self.formatted, i)] for i in nodes]
+                pairs = [[x.format.width for x in self.plan.port_operands(i)] for i in nodes]
                 widths |= dict.fromkeys(nodes, (max(a for a, _ in pairs), max(b for _, b in pairs)))
         return widths
 
@@ -85,7 +85,7 @@ class Composed:
             if node.op == "input":
                 continue
             row = HARDWARE[node.op]
-            reads = [() if each.node is None else words[each.node] for each in operands(self.formatted, i)]
+            reads = [() if each.node is None else words[each.node] for each in self.plan.port_operands(i)]
             if isinstance(row, Own | Product | Elementary):
                 words[i], flag = self._computed(i, reads)
                 scope = self._graph.scope_of[i]
@@ -100,7 +100,7 @@ class Composed:
     def _computed(self, i: int, reads: Sequence[Word]) -> tuple[Word, int]:
         """What the unit of node i makes of its operands, and whether that overflows."""
         formatted, to = self.formatted, self.formatted.formats[i]
-        sources = [x.format for x in operands(formatted, i)]
+        sources = [x.format for x in self.plan.port_operands(i)]
         if i not in self._units:
             self._units[i] = self._unit(i, sources)
         simulation, unit = self._units[i]

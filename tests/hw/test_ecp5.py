@@ -6,13 +6,14 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import dynagate
 import numpy as np
 import pytest
-from amaranth.hdl import Const, Module, signed
+from amaranth.hdl import Const, Module, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate import Robot, build, robots
@@ -33,7 +34,9 @@ from dynagate.hw.targets.families import lpf, multiplier_limit
 from dynagate.hw.targets.synth import SynthesisError
 from dynagate.hw.units.latencies import dsp_blocks, parts
 from dynagate.hw.units.mult18x18 import Ecp5
-from dynagate.hw.units.multiply import DspTarget, Multiply
+from dynagate.hw.units.multiply import Multiply
+from dynagate.hw.units.slice_multiplexer import select_way
+from dynagate.hw.units.slot_selects import by_counter
 from dynagate.robot import Joint, Link
 from dynagate.sim.cells import models
 from dynagate.sim.runner import UnitCase, run_unit_bench
@@ -93,8 +96,8 @@ def test_no_clock_is_claimed_that_the_block_cannot_keep() -> None:
 class Chosen(wiring.Component):
     """One of some signed numbers, the last of them a constant."""
 
-    def __init__(self, widths: list[int]) -> None:
-        self.widths = widths
+    def __init__(self, widths: list[int], chosen: Callable[[Module, Sequence[Value], Value], Value]) -> None:
+        self.widths, self.chosen = widths, chosen
         ways = {f"way_{k}": In(signed(width)) for k, width in enumerate(widths)}
         super().__init__({**ways, "select": In(range(len(widths) + 1)), "o": Out(signed(max(widths) + 2))})
 
@@ -102,15 +105,23 @@ class Chosen(wiring.Component):
         m = Module()
         ways = [*(getattr(self, f"way_{k}") for k in range(len(self.widths))), Const(-3, 4)]
         with m.If(self.select < len(ways)):  # a number beyond them may choose any
-            m.d.comb += self.o.eq(DspTarget.of(platform).choose(m, ways, self.select, "choose"))
+            m.d.comb += self.o.eq(self.chosen(m, ways, self.select))
         return m
 
 
 @pytest.mark.parametrize("widths", [[3, 1, 4, 2, 4], [2] * 11 + [3], [3, 2] * 10], ids=["6", "13", "21"])
 def test_multiplexers_of_slices_choose_as_plain_ones(widths: list[int], tmp_path: Path) -> None:
     """Proved, with Yosys' models of the cells."""
-    for name, platform in (("plain", None), ("slices", Ecp5())):
-        (tmp_path / f"{name}.il").write_text(rtlil_text(Chosen(widths), name, platform))
+
+    def slices(m: Module, ways: Sequence[Value], select: Value) -> Value:
+        m.submodules.choose = inner = Module()
+        return select_way(inner, ways, select)
+
+    def plain(m: Module, ways: Sequence[Value], select: Value) -> Value:
+        return by_counter(ways, select)
+
+    for chosen in (plain, slices):
+        (tmp_path / f"{chosen.__name__}.il").write_text(rtlil_text(Chosen(widths, chosen), chosen.__name__))
     assert "L6MUX21" in (tmp_path / "slices.il").read_text()
     run_yosys(
         [

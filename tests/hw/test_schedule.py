@@ -15,7 +15,7 @@ from dynagate import Region, robots, trace
 from dynagate.fixedpoint.assign import assign
 from dynagate.hw import build as module
 from dynagate.hw.build import build
-from dynagate.hw.plan.bind import Binding, bind
+from dynagate.hw.plan.bind import Binding, Source, bind
 from dynagate.hw.plan.lifetimes import least_lifetimes
 from dynagate.hw.plan.modulo import Placement, modulo_schedule
 from dynagate.hw.plan.plan import Stages, plan
@@ -190,7 +190,7 @@ def problems(draw: st.DrawFn) -> Problem:
 def test_random_problems_are_scheduled_and_bound(problem: Problem) -> None:
     schedule = modulo_schedule(problem)  # verifies itself
     assert schedule.length >= problem.critical_path()
-    binding = bind(schedule, lambda i: problem.operations[i].operands)
+    binding = bind(schedule, lambda i: tuple(map(Source, problem.operations[i].operands)))
     used = binding.operations_of(schedule)
     bound = [i for slots in used.values() for i in slots.values()]
     assert sorted(bound) == [i for i, o in enumerate(problem.operations) if o.resource is not None]
@@ -201,7 +201,7 @@ def test_binding_prefers_the_unit_that_sees_the_operand() -> None:
     operations = (op("x"), op("y"), *(op(f"p{k}", k % 2, latency=3, on="mul") for k in range(4)))
     problem = Problem(operations, 2, {"mul": 2}, (2, 3, 4, 5))
     schedule = Schedule(problem, (0, 0, 1, 1, 2, 2), 5).verify()
-    shared = bind(schedule, lambda i: operations[i].operands)
+    shared = bind(schedule, lambda i: tuple(map(Source, operations[i].operands)))
     assert shared.unit[2] == shared.unit[4]
     assert shared.unit[3] == shared.unit[5]
     assert shared.mux_inputs == 2
