@@ -137,7 +137,7 @@ def proved_equal(
             passes += ["cd", f"setundef {undefined}", f"rename {module} {name}", f"design -stash {name}"]
         circuit, rest = Path(work) / "circuit.aig", Path(work) / "rest.aig"
         command = yosys_command([*passes, *_JOINING, f"write_aiger -zinit {circuit}"])
-        script = f"read {circuit}; scorr; write_aiger {rest}; pdr -T {PROOF_SECONDS // 3}"
+        script = f"read {circuit}; scorr; write_aiger {rest}; pdr"
         try:
             done = completed(limited(command, PROOF_SECONDS), env=python_environment(), cwd=work)
             if done.returncode != 0:
