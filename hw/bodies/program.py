@@ -107,7 +107,7 @@ def build_program(
         compiled,
         chosen,
         folder,
-        _Bench(spec.with_shell(scheduled.core), drawn),
+        _Bench(replace(spec.with_shell(scheduled.core), style=request.style), drawn),
         request.samples_per_run,
         progress,
         errors=None if request.goal is not None else _errors(scheduled, region),
@@ -373,15 +373,14 @@ def _described(
 def _shell(scheduled: ProgramSchedule, cores: Cores) -> ProgramShell:
     """Return the description of the shell that the bench simulates."""
     axi = cores.axi
-    return ProgramShell(axi.width, axi.last, cores.cores, latency_spans(scheduled, axi.lanes))
+    return ProgramShell(axi.width, axi.last, cores.cores, latency_spans(scheduled, axi.lanes), cores.style)
 
 
 def _bench_files(design: DesignRecord[ProgramBody], words: Words, bench: _Bench, progress: Progress) -> dict[str, str]:
     """Return the Verilog of the cores and the program's bench, by path in the design's folder."""
     cores = bench.cores
-    verilog = {
-        f"{TOP}.v": core_verilog(cores.core, cores.axi, cores.cores, progress=progress).read_text(encoding="utf-8")
-    }
+    path = core_verilog(cores.core, cores.axi, cores.cores, style=cores.style, progress=progress)
+    verilog = {f"{TOP}.v": path.read_text(encoding="utf-8")}
     progress("vectors and benches")
     none_late = [0] * max(len(design.functions), 1)
     files = bench_files(with_bench_streams(design), none_late, {TOP: bench.drawn(design, words)})

@@ -102,21 +102,23 @@ def verilog_text(
     blank: bool = False,
     zeroed: Collection[str] = (),
     shown: Collection[str] = (),
+    style: str = PLAIN,
 ) -> str:
     """Return the Verilog of a component.
 
     Args:
         component: Component of Amaranth.
         name: Name of its module.
-        platform: Device that it is elaborated for.
+        platform: Device that it is elaborated for, instead of the style's.
         blank: Whether memories of zeros have no initial value, except those in `zeroed`.
         zeroed: Names of memories that keep their zeros.
         shown: Names of values that remain although nothing reads them.
+        style: Style of the text, "plain" or "strict".
     """
-    text = rtlil_text(component, name, platform)
+    text = rtlil_text(component, name, platform or target_of(style))
     if blank:
         text = _ZEROS.sub(lambda cell: cell[0] if cell[1] in zeroed else "", text)
-    return "\n".join(verilog_of(modules_of(text), shown).values())
+    return "\n".join(verilog_of(modules_of(text), shown, style).values())
 
 
 def verilog_files(component: Any, name: str, shown: Collection[str] = (), style: str = PLAIN) -> dict[str, str]:

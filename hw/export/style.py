@@ -8,12 +8,17 @@ clocked block may hold intermediate values. In the strict style:
 3. A register has an asynchronous reset or none. The reset ends in step with the clock.
 4. The clock is never gated: a register that keeps its value has an enable.
 5. A table is a function with a `case` statement.
+6. A register that a soft reset keeps, such as one that describes a loaded program, is in the clock domain KEPT. Its
+   reset is the asynchronous one only.
 """
 
 from __future__ import annotations
 
-from amaranth.hdl import ClockDomain, Module, ResetSignal, Signal, Value
+from amaranth.hdl import ClockDomain, Module, ResetSignal, ShapeLike, Signal, Value
 from dynagate.design.verilog_list import STRICT
+
+KEPT = "kept"
+"""Clock domain of registers that a soft reset keeps. Its clock and reset are those of the domain "sync"."""
 
 
 class AsynchronousReset:
@@ -28,6 +33,34 @@ def target_of(style: str) -> AsynchronousReset | None:
 def clock_domain(platform: object, name: str = "sync") -> ClockDomain:
     """Return a clock domain with the reset of the platform."""
     return ClockDomain(name, async_reset=isinstance(platform, AsynchronousReset))
+
+
+def add_kept_domain(m: Module, sync: ClockDomain, platform: object) -> None:
+    """Add the clock domain KEPT to a module, for a platform with an asynchronous reset.
+
+    Args:
+        m: Module of the clock domain "sync".
+        sync: That clock domain.
+        platform: Platform of the module.
+    """
+    if isinstance(platform, AsynchronousReset):
+        m.domains.kept = kept = clock_domain(platform, KEPT)
+        kept.clk, kept.rst = sync.clk, sync.rst
+
+
+def kept_register(shape: ShapeLike, name: str, platform: object) -> tuple[Signal, str]:
+    """Return a register that a soft reset keeps, and its clock domain.
+
+    By default the register has no reset, and keeps its value through every reset. On a platform with an asynchronous
+    reset it has no initial value, so that reset clears it.
+
+    Args:
+        shape: Shape of the register.
+        name: Name of the register.
+        platform: Platform of the module.
+    """
+    has_reset = isinstance(platform, AsynchronousReset)
+    return Signal(shape, name=name, reset_less=not has_reset), KEPT if has_reset else "sync"
 
 
 def reset_with(m: Module, soft: Value, platform: object) -> Value:

@@ -359,10 +359,14 @@ class _Writer:
         if kind == "$neg":
             return f"-{self._number(a, signed)}"
         if kind in _SHIFTED and not (kind in ("$shift", "$shr") and signed):
-            return f"{self._number(a, signed)} {_SHIFTED[kind]} {self._operand(ports['B'])}"
+            return self._shifted(f"{self._number(a, signed)} {_SHIFTED[kind]} {self._operand(ports['B'])}", cell)
         raise ValueError(
             f"{kind} in module '{self.module.name}'; expected an operation that hw/export/verilog.py can write"
         )
+
+    def _shifted(self, text: str, cell: Cell) -> str:
+        """Return the expression of a shift."""
+        return text
 
     # logic
 
@@ -604,6 +608,13 @@ class _StrictWriter(_Writer):
         bits = [(bit, digit) for bit, digit in zip(_bits_of(test), reversed(pattern), strict=True) if digit != "-"]
         digits = "".join(digit for _, digit in reversed(bits))
         return f"({self._operand(_joined([bit for bit, _ in bits]))} == {constant(digits)})"
+
+    def _shifted(self, text: str, cell: Cell) -> str:
+        """Return the expression of a shift; of one that selects a bit, with the width of a bit."""
+        width = width_of(cell.ports["A"])
+        if width_of(cell.ports["Y"]) > 1 or width == 1:
+            return text
+        return f"|(({text}) & {constant('1'.zfill(width))})"
 
     def _end_of_cases(self, switch: Switch, space: str) -> str:
         return "" if any(not case.patterns for case in switch.cases) else f"{space}  default: begin\n{space}  end\n"

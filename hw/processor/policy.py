@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dynagate.base.errors import ArgumentError, OptionError
-from dynagate.design.verilog_list import PLAIN
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, Policy
 from dynagate.fixedpoint.formatted import FormattedGraph
@@ -38,9 +37,6 @@ def request_policy(request: DesignRequest, spec: CoreSpec) -> Policy:
                 "of a program; expected it left out: a processor has one word and its own core",
                 code="DG-CORE-027",
             )
-    if request.style != PLAIN:
-        text = f"'{request.style}' of a program; expected '{PLAIN}', or a datapath (ii=): a core keeps its program"
-        raise OptionError("style", f"{text} through a reset", code="DG-CORE-036")
     if request.goal is not None and parts_of(request.function):
         raise ArgumentError(
             "a goal of several functions in a program; expected one function, or a word", code="DG-CORE-028"

@@ -10,6 +10,7 @@ from dynagate.base.errors import Error
 from dynagate.base.progress import Progress, quiet
 from dynagate.design.design import AxiStreams, DesignRecord, Sides
 from dynagate.design.program import ProgramBody
+from dynagate.design.verilog_list import PLAIN
 from dynagate.design.words import beats
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.rtl.regmap import IDENTITY, VERSION, with_processor
@@ -40,6 +41,8 @@ class Cores:
     """Streams of the shell."""
     cores: int = 1
     """Number of cores."""
+    style: str = PLAIN
+    """Style of the Verilog, "plain" or "strict"."""
 
     def __post_init__(self) -> None:
         from dynagate.hw.processor.shell.core_shell import check_shell
@@ -68,7 +71,9 @@ def with_bench_streams(design: DesignRecord[ProgramBody]) -> DesignRecord[Progra
     return with_streams(design, design.body.shell.width, design.body.shell.last)
 
 
-def core_verilog(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True, progress: Progress = quiet) -> Path:
+def core_verilog(
+    core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True, style: str = PLAIN, progress: Progress = quiet
+) -> Path:
     """Return the path of the Verilog of cores in their shell, in the user's cache. It is generated unless it is there.
 
     Args:
@@ -76,6 +81,7 @@ def core_verilog(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True
         axi: Streams.
         cores: Number of cores.
         has_tlast: Whether the source of packets sets TLAST, which a serial line does not.
+        style: Style of the text, "plain" or "strict".
         progress: Function that receives a line of text before each slow stage.
 
     Raises:
@@ -88,7 +94,9 @@ def core_verilog(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True
 
     def make(work: Path, result: Path) -> None:
         progress("Amaranth: processor to Verilog")
-        (result / f"{TOP}.v").write_text(shell_text(core, axi, cores, has_tlast=has_tlast), encoding="utf-8")
+        text = shell_text(core, axi, cores, has_tlast=has_tlast, style=style)
+        (result / f"{TOP}.v").write_text(text, encoding="utf-8")
 
     name = f"processor-{core.hash[:16]}-{axi.width}-{axi.last}-{cores}{'' if has_tlast else '-serial'}"
+    name += "" if style == PLAIN else f"-{style}"
     return kept(cache_folder() / name, make, CoreError) / f"{TOP}.v"

@@ -9,10 +9,12 @@ from typing import NamedTuple
 from dynagate.base.untrusted import plain_text
 from dynagate.design.design import DesignRecord
 from dynagate.design.files import bench_vectors_of
-from dynagate.design.verilog_list import names_of
+from dynagate.design.program import ProgramBody
+from dynagate.design.verilog_list import PLAIN, names_of
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.hw.processor.compiler.self_test import FIRST_BLOCK
 from dynagate.hw.processor.isa.shape import BLOCK_BITS
+from dynagate.hw.rtl.regmap import REGISTERS
 from dynagate.hw.units.floating import BINARY32
 from dynagate.hw.vectors.broken import SampleFault, kinds_of
 from dynagate.hw.vectors.rounds import NONE, ROUNDS
@@ -67,6 +69,7 @@ def values(subject: Subject, late: Sequence[int], counts: VectorCounts, template
         "silent_beats": str(subject.silent_beats),
         "beats_of_sample": str(subject.in_beats[0]),
         "reset_round": str(_reset_round(subject)),
+        "control": f"0x{REGISTERS['control'].address:X}",
         "few_rounds": str(ROUNDS),
         "in_bits": str(subject.in_bits),
         "in_high": str(subject.in_bits - 1),
@@ -93,11 +96,13 @@ def _needed(design: DesignRecord) -> int:
 
 
 def _reset_round(subject: Subject) -> int:
-    """Return the round before which a bench resets the module in mid-stream.
+    """Return the round before which a bench first resets the module in mid-stream, by its reset input.
 
-    For cores, it follows the round that loads their program, which a reset keeps.
+    For cores, it follows the round that loads their program, which a reset keeps. In the strict style that reset
+    clears the program, so it comes while the program is loaded for the first time.
     """
-    return int(subject.loads)
+    body = subject.design.body
+    return int(isinstance(body, ProgramBody) and body.shell is not None and body.shell.style == PLAIN)
 
 
 def _up(subject: Subject) -> str:

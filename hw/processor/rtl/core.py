@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
+from dynagate.hw.export.style import AsynchronousReset
 from dynagate.hw.processor.isa.packets import REGISTERS, MemoryRegion
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, LANE, Core
 from dynagate.hw.processor.rtl.binary_points import table_rows
@@ -125,6 +126,8 @@ class Processor(wiring.Component):
         m.submodules.machine = machine = Machine(self.core)
         m.submodules.sender = sender = Sender(self.core)
         self._tags(m, loader, sender)
+        if isinstance(platform, AsynchronousReset) and self.core.iteration_bits:
+            loader.clears = machine.clears
         registers = {name: getattr(loader, name) for name in REGISTERS}
         m.d.comb += [
             loader.i_valid.eq(self.i.valid),

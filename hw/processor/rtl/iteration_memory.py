@@ -1,11 +1,15 @@
-"""The memory of iterations: values that loops keep separately for every iteration. Its initial content is zero."""
+"""The memory of iterations: values that loops keep separately for every iteration.
+
+Its initial content is zero. In the strict style, which has no initial values, it is cleared after a hard reset.
+"""
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from dynagate.hw.export.style import AsynchronousReset, kept_register
 from dynagate.hw.processor.isa.shape import LOADING, Core
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed
 
@@ -28,10 +32,15 @@ class IterationMemory(wiring.Component):
     o          out  signed: the value
     to         out  address in the shared memory that it goes to
     =========  ===  ==========================================================
+
+    Args:
+        core: Shape of the core.
+        clears: Signal that is 1 while the memory is cleared; nothing may use the memory then. Used if the platform has
+            an asynchronous reset.
     """
 
-    def __init__(self, core: Core) -> None:
-        self.core = core
+    def __init__(self, core: Core, clears: Signal) -> None:
+        self.core, self.clears = core, clears
         super().__init__(
             {
                 "load": In(1),
@@ -55,10 +64,15 @@ class IterationMemory(wiring.Component):
         memory = Memory(shape=signed(core.word), depth=1 << core.iteration_bits, init=[], attrs=BLOCK_RAM)
         m.submodules[KEPT] = memory
         into, out = memory.write_port(), memory.read_port()
+        address: Value = at
+        value, store = delayed(m, self.value, 1, "value"), delayed(m, self.store, 1, "store", reset=True)
+        if isinstance(platform, AsynchronousReset):
+            address, clears = Mux(self.clears, self._row(m), at), self.clears
+            value, store = Mux(clears, 0, value), store | clears
         m.d.comb += [
-            into.addr.eq(at),
-            into.data.eq(delayed(m, self.value, 1, "value")),
-            into.en.eq(delayed(m, self.store, 1, "store", reset=True)),
+            into.addr.eq(address),
+            into.data.eq(value),
+            into.en.eq(store),
             out.addr.eq(at),
             out.en.eq(1),
             self.valid.eq(delayed(m, self.load, LOADING, "load", reset=True)),
@@ -66,3 +80,11 @@ class IterationMemory(wiring.Component):
             self.to.eq(delayed(m, self.place, LOADING, "place")),
         ]
         return m
+
+    def _row(self, m: Module) -> Value:
+        """Return the address that is cleared: each once after a hard reset."""
+        count, domain = kept_register(self.core.iteration_bits + 1, "cleared", AsynchronousReset())
+        m.d.comb += self.clears.eq(~count[-1])
+        with m.If(self.clears):
+            m.d[domain] += count.eq(count + 1)
+        return count[:-1]

@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.crc import Algorithm
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from dynagate.hw.export.style import kept_register
 from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, REGISTERS, MemoryRegion, PacketKind
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, INPUT_CONVERSION, LANE, Core
 from dynagate.hw.units.rescale import delayed
@@ -56,6 +57,9 @@ class Loader(wiring.Component):
     ==============  ===  ================================================================================
     """
 
+    clears: Signal | None = None
+    """1 while the memory of iterations is cleared after a reset, and samples wait; None if nothing clears it."""
+
     def __init__(self, core: Core) -> None:
         self.core = core
         super().__init__(
@@ -98,16 +102,17 @@ class Loader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         count, half = Signal(self.core.input_bits + 1), Signal()
-        self._loaded = loaded = Signal(reset_less=True)
+        self._loaded = loaded = kept_register(1, "loaded", platform)[0]
         left = Signal(REGION_SHIFT)
         full, written, is_sample = Signal(2), Signal(), Signal()
         whole = Signal()
         self._buffer(m, Cat(count[: self.core.input_bits], half), written)
-        self._registers(m)
+        self._registers(m, platform)
         # a program waits until the last sample's results are sent, and samples wait for a program. All this is a
         # cycle late or two: a packet is followed by a pause; a sample's half is full until it is copied
         idle, room, waits = Signal(), Signal(), Signal()
-        m.d.sync += [idle.eq(self.idle & ~full.any()), room.eq(loaded & ~full.bit_select(half, 1))]
+        ready = loaded if self.clears is None else loaded & ~self.clears
+        m.d.sync += [idle.eq(self.idle & ~full.any()), room.eq(ready & ~full.bit_select(half, 1))]
         m.d.sync += [self.takes_sample.eq(waits & room), self.takes_messages.eq(waits & idle)]
         m.d.comb += [self.full.eq(full), self.right.eq(loaded)]
         m.d.sync += full.eq(full & ~self.taken)
@@ -118,7 +123,7 @@ class Loader(wiring.Component):
         else:
             m.d.comb += self.entered.eq(whole)
         begins, number = Signal(), Signal()
-        self._messages(m, begins, number)
+        self._messages(m, begins, number, platform)
         with m.FSM(name="packet"):
             with m.State("head"):
                 m.d.comb += waits.eq(1)
@@ -180,7 +185,7 @@ class Loader(wiring.Component):
                     m.next = "head"
         return m
 
-    def _messages(self, m: Module, begins: Signal, number: Signal) -> None:
+    def _messages(self, m: Module, begins: Signal, number: Signal, platform: object) -> None:
         """Execute messages. begins, number: the current word is the head, or the number, of a message."""
         head = Signal(LANE)
         kind, region = head[KIND_SHIFT:], head[REGION_SHIFT:KIND_SHIFT]
@@ -188,7 +193,8 @@ class Loader(wiring.Component):
             LANE
         ).create()
         own = self.i_payload[KIND_SHIFT:]
-        kept, own_program = Signal(LANE, reset_less=True), Signal()
+        kept, domain = kept_register(LANE, "kept", platform)
+        own_program = Signal()
         m.d.comb += [
             crc.data.eq(self.i_payload),
             crc.start.eq(begins & (own == PacketKind.BEGIN)),
@@ -200,12 +206,13 @@ class Loader(wiring.Component):
         m.d.sync += [self.part.eq(0), self.address.eq(head[:REGION_SHIFT]), self.value.eq(self.i_payload)]
         with m.If(number), m.Switch(kind):
             with m.Case(PacketKind.BEGIN):
-                m.d.sync += [self._loaded.eq(0), own_program.eq(self.i_payload == self.core.device_hash % (1 << LANE))]
+                m.d[domain] += self._loaded.eq(0)
+                m.d.sync += own_program.eq(self.i_payload == self.core.device_hash % (1 << LANE))
             with m.Case(PacketKind.PART):
                 m.d.sync += self.part.eq((1 << region) & ~self._loaded.replicate(len(MemoryRegion)))
             with m.Case(PacketKind.END):
                 right = own_program & (crc.crc == self.i_payload)
-                m.d.sync += [self._loaded.eq(self._loaded | right), kept.eq(self.i_payload)]
+                m.d[domain] += [self._loaded.eq(self._loaded | right), kept.eq(self.i_payload)]
 
     def _buffer(self, m: Module, address: Value, written: Signal) -> None:
         """Write inputs to the buffer of two samples.
@@ -234,15 +241,15 @@ class Loader(wiring.Component):
             self.input_value.eq(out.data),
         ]
 
-    def _registers(self, m: Module) -> None:
+    def _registers(self, m: Module, platform: object) -> None:
         """Write the registers that describe the program."""
         names = [getattr(self, name) for name in REGISTERS]
         for k, port in enumerate([*names, *(self.results[u] for u in range(self.core.units))]):
-            register = Signal(len(port), name=f"register{k}", reset_less=True)
+            register, domain = kept_register(len(port), f"register{k}", platform)
             m.d.comb += port.eq(register)
             with m.If(self.part[MemoryRegion.REGISTERS] & (self.address == k)):
-                m.d.sync += register.eq(self.value)
-        first = Signal(self.core.place_bits, name="inputs_from_register", reset_less=True)
+                m.d[domain] += register.eq(self.value)
+        first, domain = kept_register(self.core.place_bits, "inputs_from_register", platform)
         m.d.comb += self.inputs_from.eq(first)
         with m.If(self.part[MemoryRegion.CONSTANTS]):  # inputs lie behind the last constant
-            m.d.sync += first.eq(self.address + 1)
+            m.d[domain] += first.eq(self.address + 1)

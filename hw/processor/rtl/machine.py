@@ -125,6 +125,8 @@ class Machine(wiring.Component):
 
     def __init__(self, core: Core) -> None:
         self.core = core
+        self.clears = Signal(name="clears_iterations")
+        """1 while the memory of iterations is cleared after a reset, in the strict style."""
         super().__init__(
             {
                 "word": In(core.program_word),
@@ -213,7 +215,7 @@ class Machine(wiring.Component):
             functions.place.eq(fields["place"]),
         ]
         if core.iteration_bits:
-            m.submodules.kept = self.kept = kept = IterationMemory(core)
+            m.submodules.kept = self.kept = kept = IterationMemory(core, self.clears)
             m.d.comb += [
                 kept.load.eq(kind == KINDS.index(LOAD) + 1),
                 kept.store.eq(kind == KINDS.index(STORE) + 1),

@@ -78,8 +78,9 @@ class Sender(wiring.Component):
         m.d.comb += overflows.eq(self.overflows[:2] | self.overflows[2:])
         m.d.sync += flags.eq(flags | overflows)
         for k, own in enumerate(first):  # an overflow is reported when the next iteration may have begun
+            late = Signal(name=f"late{k}")
+            m.d.comb += late.eq(Mux(self.step[k][0], self.overflows[k], self.overflows[2 + k]))
             with m.If(overflows[k] & ~flags[k]):
-                late = Mux(self.step[k][0], self.overflows[k], self.overflows[2 + k])
                 m.d.sync += own.eq(self.step[k] - late)
         taken = Signal(core.units)
         results, there = self._results(m, taken)

@@ -6,6 +6,7 @@ from amaranth.hdl import Const, Module, ResetInserter, Value
 from amaranth.lib.wiring import connect
 from dynagate.base.errors import ArgumentError
 from dynagate.base.ownership import head_lines, with_head
+from dynagate.design.verilog_list import PLAIN
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.rtl.core import Processor
 from dynagate.hw.processor.rtl.iteration_memory import KEPT
@@ -116,7 +117,7 @@ def check_shell(core: Core, axi: Axi, cores: int) -> None:
         raise ArgumentError(f"{cores} cores; expected 1 to {MOST_CORES}", code="DG-CORE-034")
 
 
-def shell_text(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True) -> str:
+def shell_text(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True, style: str = PLAIN) -> str:
     """Return the Verilog of cores in their shell, module `accelerator`.
 
     Args:
@@ -124,6 +125,7 @@ def shell_text(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True) 
         axi: Width of the streams and what TLAST ends.
         cores: Number of cores.
         has_tlast: Whether the source of packets sets TLAST.
+        style: Style of the text, "plain" or "strict".
 
     Raises:
         ArgumentError: The streams carry other words than the cores, or there are too many cores.
@@ -132,5 +134,6 @@ def shell_text(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True) 
     from dynagate.hw.export.netlist import verilog_text
 
     title = f"{cores} of {core.units} units, {core.word} bits; {core.hash}"
-    text = verilog_text(CoreShell(core, axi, cores, has_tlast=has_tlast), TOP, blank=True, zeroed=[KEPT])
+    shell = CoreShell(core, axi, cores, has_tlast=has_tlast)
+    text = verilog_text(shell, TOP, blank=True, zeroed=[KEPT], style=style)
     return with_head(f"{TOP}.v", text, (title, *head_lines(CORE_COMMAND)))

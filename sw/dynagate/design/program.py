@@ -15,6 +15,7 @@ from dynagate.base.storage import read_file
 from dynagate.design.codec import Codec, NumberSlot, Words
 from dynagate.design.consistent import repeated, stream_faults
 from dynagate.design.design import FILE, REBUILD, Body, DesignError, DesignRecord, Field, Sides, Stream
+from dynagate.design.verilog_list import PLAIN, STYLES
 from dynagate.design.words import FIXED, FLOAT32, FLOAT64, LASTS, WIDTHS, WORD, number_of
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.format import Format
@@ -71,6 +72,8 @@ class ProgramShell:
     """For each function, the smallest and largest latency of a single sample, from the first beat in to the first beat
     out.
     """
+    style: str = PLAIN
+    """Style of its Verilog, "plain" or "strict"."""
 
     @property
     def text(self) -> str:
@@ -273,6 +276,8 @@ def _faults(design: DesignRecord[ProgramBody]) -> Iterator[str]:
 def _of_bench_shell(design: DesignRecord[ProgramBody], shell: ProgramShell) -> Iterator[str]:
     if shell.width not in WIDTHS or shell.last not in LASTS or not 1 <= shell.cores < LARGEST_SHAPE:
         yield f"shell has {shell.cores} cores behind {shell.width} bits, TLAST per {shell.last!r:.20}"
+    if shell.style not in STYLES:
+        yield f"shell has style {shell.style!r:.20}; expected {' or '.join(STYLES)}"
     if len(shell.spans) != max(len(design.body.functions), 1) or any(
         not 0 < a <= b < MOST_CYCLES for a, b in shell.spans
     ):

@@ -11,6 +11,7 @@ from dynagate.base.progress import Progress, quiet
 from dynagate.design.design import DesignRecord
 from dynagate.design.files import DesignError
 from dynagate.design.program import ProgramBody, load_words
+from dynagate.design.verilog_list import PLAIN
 from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.loops import FormattedLoop
@@ -73,7 +74,8 @@ def open_sim(source: DesignSource, options: ProgramOnSim, progress: Progress = q
     streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=core.stream_words)
     design = with_streams(content, streams.width, streams.last)
     words = load_words(source.folder, content)
-    library = core_library(core, streams, options.cores, progress=progress)
+    style = PLAIN if content.body.shell is None else content.body.shell.style
+    library = core_library(core, streams, options.cores, style=style, progress=progress)
     link = SimShellLink(library, design, pauses=options.pauses, seed=options.seed)
     return program_device(ProgramSession(design, words, link, shows_progress=progress is not quiet))
 
