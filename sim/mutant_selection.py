@@ -143,12 +143,26 @@ def _without_bit(
     sign = "signed " if "signed" in declaration[0] else ""
     name, _, value = mutant.old[declaration.end() :].rstrip(" ,;").partition(" = ")
     read = re.compile(rf"(?<![\w'$.]){name}\b")
-    narrow = f"narrow_{number}"
-    declared = f"reg {sign}[{int(declaration[1]) - 1}:0] {narrow}{f' = {value}' if value else ''};"
+    narrow, top = f"narrow_{number}", int(declaration[1])
+    declared = f"reg {sign}[{top - 1}:0] {narrow}{f' = {value}' if value else ''};"
     for at in range(first, last):
         line = lines[at]
         if read.search(line) and not line.lstrip().startswith(("initial", "reg", "output", "input")):
-            yield at + 1, read.sub(narrow, line), declared
+            yield at + 1, _within(read.sub(narrow, line), narrow, top), declared
+
+
+def _within(line: str, name: str, top: int) -> str:
+    """Return a line that selects only bits below `top` of a register, because simulators differ outside of it.
+
+    A write of the bit has no effect, and a read of it is 0.
+    """
+    if target := re.search(rf"\b{name}\[{top}(?::(\d+))?\] <?= ", line):
+        if target[1] is None or int(target[1]) == top:
+            return line[: target.start()] + "begin end;"
+        part = line[target.start() : target.end()].replace(f"[{top}:", f"[{top - 1}:")
+        return line[: target.start()] + part + _within(line[target.end() :], name, top)
+    line = re.sub(rf"\b{name}\[{top}(?::{top})?\]", "1'b0", line)
+    return re.sub(rf"\b{name}\[{top}:(\d+)\]", rf"{{1'b0, {name}[{top - 1}:\1]}}", line)
 
 
 # the text with a choice

@@ -233,6 +233,34 @@ def test_a_selected_mutant_computes_what_its_own_text_computes(tmp_path: Path) -
     assert alive < len(mutants) // 16
 
 
+PARTS = """module parts (
+  input wire clk,
+  input wire [3:0] a,
+  output wire [7:0] b
+);
+  reg [7:0] data = 8'h00;
+  assign b = {data[7], data[7:1]};
+  always @(posedge clk) begin
+    data <= 8'h00;
+    data[3:0] <= a;
+    data[7:4] <= a;
+    data[7] <= a[0];
+  end
+endmodule
+"""
+
+
+def test_a_narrower_register_has_no_part_outside_of_it() -> None:
+    """Simulators differ in writes and reads of bits that do not exist."""
+    line = PARTS.split("\n")[5]
+    mutant = Mutant("width", "parts.v", 6, line, line.replace("7:0", "6:0"))
+    text = selected({"parts.v": PARTS}, {1: mutant}).texts["parts.v"]
+    assert "{1'b0, {1'b0, narrow_1[6:1]}}" in text
+    assert "narrow_1[3:0] <= a;" in text
+    assert "narrow_1[6:4] <= a;" in text
+    assert "narrow_1[7" not in text
+
+
 def compiled(texts: Mapping[str, str], folder: Path) -> str:
     program = str(folder / "program.vvp")
     names = []
