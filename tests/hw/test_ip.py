@@ -18,9 +18,13 @@ from click.testing import CliRunner
 from dynagate import build, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
+from dynagate.design.design import AxiStreams
 from dynagate.design.files import DesignError
+from dynagate.design.program import load_words
 from dynagate.host.words import StreamWords
 from dynagate.hw.designs import Design
+from dynagate.hw.processor.isa.packets import packed_messages
+from dynagate.hw.processor.streams import with_bench_streams
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.targets.ip import write_ip
 from dynagate.sim.verilate import verilator_root
@@ -123,26 +127,50 @@ def test_fusesoc_lints_the_verilog(package: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.fixture(scope="module")
+def program(designs: Path) -> Design:
+    return build(robots.load("two_joint_arm"), "forward_dynamics", units=2, folder=designs)
+
+
+def axi_of(design: Design) -> AxiStreams:
+    """Return the streams of a pipeline's shell, or of the cores in a program's folder."""
+    record = with_bench_streams(design.design) if design.design.is_loaded else design.design
+    assert record.axi is not None
+    return record.axi
+
+
+def packets_of(design: Design, state: dict[str, np.ndarray]) -> list[list[int]]:
+    """Return the beats of each packet: those that load a program, and a sample."""
+    axi, packets = axi_of(design), []
+    if design.design.is_loaded:
+        messages = packed_messages(load_words(design.folder, design.design))
+        packets = [[*map(int, message), 0] for message in messages]  # behind each packet is its tag
+    filled = np.zeros((1, axi.beats.input, axi.lanes), np.uint32)
+    StreamWords(replace(design.design, axi=axi), axi).fill(state, filled)
+    return [*packets, filled.view(f"<u{axi.width // 8}").reshape(-1).tolist()]
+
+
 BENCH = """
 `timescale 1ns/1ns
 module bench;
   reg clk = 0, rst = 1, valid = 0, last = 0, arvalid = 0, done = 0;
-  reg [63:0] data = 0;
+  reg [{width}-1:0] data = 0;
   reg [7:0] address = 0;
-  reg [63:0] beats [0:{beats}];
+  reg [{width}:0] beats [0:{beats}];
   wire ready, result_valid, result_last, arready, rvalid;
-  wire [63:0] result;
+  wire [{width}-1:0] result;
   wire [31:0] word;
-  integer k = 0;
-  top dut (.sys_clk(clk), .sys_rst(rst), .sink_data(data), .sink_keep(8'hff), .sink_valid(valid), .sink_ready(ready),
-    .sink_last(last), .source_data(result), .source_valid(result_valid), .source_ready(1'b1),
+  integer k = 0, results = 0;
+  top dut (.sys_clk(clk), .sys_rst(rst), .sink_data(data), .sink_keep({{({width}/8){{1'b1}}}}), .sink_valid(valid),
+    .sink_ready(ready), .sink_last(last), .source_data(result), .source_valid(result_valid), .source_ready(1'b1),
     .source_last(result_last), .ar_addr(address), .ar_valid(arvalid), .ar_ready(arready), .r_data(word),
     .r_valid(rvalid), .r_ready(1'b1), .aw_valid(1'b0), .w_valid(1'b0), .b_ready(1'b1));
   always #5 clk = !clk;
   always @(posedge clk) begin
     if (result_valid) begin
       $display("result %h", result);
-      if (result_last) done = 1;
+      if (result_last) results = results + 1;
+      done = results == {results};
     end
     if (rvalid) $display("register %h", word);
   end
@@ -156,12 +184,12 @@ module bench;
     @(negedge clk) arvalid = 0;
     repeat (8) @(negedge clk);
     for (k = 0; k < {beats}; k = k + 1) begin
-      data = beats[k]; valid = 1; last = k == {beats} - 1;
+      {{last, data}} = beats[k]; valid = 1;
       #1 while (!ready) @(negedge clk);
       @(negedge clk);
     end
     valid = 0;
-    for (k = 0; k < 1000 && !done; k = k + 1) @(negedge clk);
+    for (k = 0; k < 2000 && !done; k = k + 1) @(negedge clk);
     address = {misaligned}; arvalid = 1;
     while (!arready) @(negedge clk);
     @(negedge clk) arvalid = 0;
@@ -237,31 +265,44 @@ print(pathlib.Path("converted.v").read_text())
 
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
 @pytest.mark.parametrize(("tool", "top"), [("litex", TOP), ("amaranth", AMARANTH_TOP)], ids=["litex", "amaranth"])
-def test_a_module_carries_a_sample(built: Design, package: Path, tmp_path: Path, tool: str, top: str) -> None:
+@pytest.mark.parametrize("kind", ["built", "program"])
+def test_a_module_carries_a_sample(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, tool: str, top: str
+) -> None:
     pytest.importorskip("pyosys" if tool == "amaranth" else tool)
+    design = request.getfixturevalue(kind)
+    package = write_ip(design.folder, tmp_path / "package")
+    assert (package / "program.bin").is_file() == design.design.is_loaded
     (tmp_path / "make.py").write_text(top)
     module = package / f"{NAME}_{tool}.py"
     made = subprocess.run(
         [sys.executable, tmp_path / "make.py", module], check=True, capture_output=True, text=True, cwd=tmp_path
     )
-    axi = built.design.axi
-    assert axi is not None
-    state = built.region.sample("forward_dynamics", 1, seed=4)
-    filled = np.zeros((1, axi.beats.input, axi.lanes), np.uint32)
-    StreamWords(built.design, axi).fill(state, filled)
-    beats = filled.view("<u8").reshape(-1)
-    misaligned = axi.registers["misaligned"].address
-    values = " ".join(f"beats[{k}] = 64'h{beat:x};" for k, beat in enumerate(beats))
+    axi, state = axi_of(design), design.region.sample("forward_dynamics", 1, seed=4)
+    packets = packets_of(design, state)
+    beats = [beat | (k == len(packet) - 1) << axi.width for packet in packets for k, beat in enumerate(packet)]
+    filled = {
+        "beats": len(beats),
+        "values": " ".join(f"beats[{k}] = {axi.width + 1}'h{beat:x};" for k, beat in enumerate(beats)),
+        "misaligned": axi.registers["misaligned"].address,
+        "width": axi.width,
+        "results": len(packets),
+    }
     (tmp_path / "top.v").write_text(made.stdout)
-    (tmp_path / "bench.v").write_text(BENCH.format(beats=len(beats), values=values, misaligned=misaligned))
+    (tmp_path / "bench.v").write_text(BENCH.format(**filled))
     files = [*sorted((package / "rtl").glob("*.v")), tmp_path / "top.v", tmp_path / "bench.v"]
     subprocess.run(["iverilog", "-g2012", "-s", "bench", "-o", tmp_path / "bench", *files], check=True)
-    said = subprocess.run([tmp_path / "bench"], check=True, capture_output=True, text=True).stdout.splitlines()
+    run = subprocess.run([tmp_path / "bench"], check=True, capture_output=True, text=True, timeout=60)
+    said = run.stdout.splitlines()
     assert [line for line in said if line.startswith("register ")] == ["register 44594e47", "register 00000000"]
-    words = np.array([int(line.split()[1], 16) for line in said if line.startswith("result ")], "<u8").view("<u4")
-    with dynagate.open(built, device="fixed") as integers:
-        expected = integers(**state).qdd[0].astype(np.float32)
-    np.testing.assert_array_equal(words[: len(expected)].view(np.float32), expected)
+    answers = np.array([int(line.split()[1], 16) for line in said if line.startswith("result ")], f"<u{axi.width // 8}")
+    words = answers.view("<u4")[-axi.beats.output * axi.lanes :]
+    with dynagate.open(design, device="fixed") as integers:
+        expected = integers(**state).qdd[0]
+    if design.design.is_loaded:
+        np.testing.assert_array_equal(design.design.wire.output.values(words[None]).ravel()[: len(expected)], expected)
+    else:
+        np.testing.assert_array_equal(words[: len(expected)].view(np.float32), expected.astype(np.float32))
 
 
 WIDE = {
@@ -322,14 +363,19 @@ def test_a_name_that_begins_with_a_digit(designs: Path, tmp_path: Path) -> None:
     assert names[0].startswith("Accelerator3dof")
 
 
-def test_a_program_or_a_folder_without_verilog_is_refused(built: Design, designs: Path, tmp_path: Path) -> None:
-    program = build(robots.load("two_joint_arm"), "inverse_dynamics", units=2, folder=designs)
-    with pytest.raises(ArgumentError, match="is a program, and its core is made for a board"):
-        write_ip(program.folder, tmp_path / "package")
+def test_a_folder_without_verilog_is_refused(built: Design, tmp_path: Path) -> None:
     copied = shutil.copytree(built.folder, tmp_path / "design")
     (copied / "datapath_units.v").unlink()
     with pytest.raises(ArgumentError, match=r"has no datapath_units\.v; expected the Verilog of the design"):
         write_ip(copied, tmp_path / "package")
+    assert not (tmp_path / "package").exists()
+
+
+def test_a_program_without_a_bench_is_refused(program: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = replace(program.design, body=replace(program.design.body, shell=None))
+    monkeypatch.setattr("dynagate.hw.targets.ip.load", lambda folder: record)
+    with pytest.raises(ArgumentError, match="is a program without a bench, so it has no Verilog"):
+        write_ip(program.folder, tmp_path / "package")
     assert not (tmp_path / "package").exists()
 
 

@@ -13,7 +13,9 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.storage import write
 from dynagate.base.untrusted import file_name
 from dynagate.design.files import load
+from dynagate.design.program import PROGRAM, ProgramBody
 from dynagate.design.verilog_list import read_list
+from dynagate.hw.processor.streams import with_bench_streams
 from dynagate.hw.targets.ip.amaranth_component import amaranth_component
 from dynagate.hw.targets.ip.c_header import c_header
 from dynagate.hw.targets.ip.core import IpCore
@@ -32,25 +34,28 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
     """Write the package of the accelerator in a design's folder, and return the folder of the package.
 
     The package holds component.xml (IP-XACT, IEEE 1685-2014), registers.rdl (SystemRDL 2.0), registers.h (C), a
-    FuseSoC core file, a LiteX module, an Amaranth component, a VHDL entity, and the Verilog in `rtl`.
+    FuseSoC core file, a LiteX module, an Amaranth component, a VHDL entity, and the Verilog in `rtl`. The package of a
+    program holds the Verilog of its cores, and program.bin, which a host streams to them.
 
     Args:
-        folder: Folder of a design with an AXI shell.
+        folder: Folder of a program, or of a design with an AXI shell.
         output: Folder of the package, by default `ip` in the design's folder. Files of the same names are replaced.
 
     Raises:
         DesignError: The folder has no design, or a damaged one.
-        ArgumentError: The design is a program, has no AXI shell, or lacks its Verilog.
+        ArgumentError: The design has no AXI shell, no Verilog, or its program has no bench and thus no Verilog.
         ProjectError: The package cannot be written.
     """
     folder = Path(folder)
     design = load(folder)
-    if design.is_loaded:
-        raise ArgumentError(
-            f"{folder} is a program, and its core is made for a board: `dynagate bitstream --core --board NAME` writes "
-            "the core's Verilog; expected a pipelined design (ii=)",
-            code="DG-SYNTH-007",
-        )
+    if isinstance(design.body, ProgramBody):
+        if design.body.shell is None:
+            raise ArgumentError(
+                f"{folder} is a program without a bench, so it has no Verilog; expected a program with a bench. "
+                "`dynagate bitstream --core --board NAME` writes the core of a board",
+                code="DG-SYNTH-007",
+            )
+        design = with_bench_streams(design)
     if design.axi is None:
         raise ArgumentError(
             f"{folder} has no AXI shell; expected a design that was built with axi=Axi(64) (--axi 64)",
@@ -62,6 +67,7 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
             f"{folder} has no {missing[0]}; expected the Verilog of the design: build it again", code="DG-SYNTH-009"
         )
     core = IpCore.of(design, [f"{RTL}/{name}" for name in names])
+    program = [PROGRAM] if design.is_loaded else []
     place = Path(output) if output is not None else folder / "ip"
     texts = {
         "component.xml": ipxact_component(core),
@@ -76,6 +82,8 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
         (place / RTL).mkdir(parents=True, exist_ok=True)
         for name in names:
             shutil.copyfile(folder / name, place / RTL / name)
+        for name in program:
+            shutil.copyfile(folder / name, place / name)
     except OSError as error:
         raise ProjectError(f"cannot write the package into {place} ({error.strerror})", code="DG-SYNTH-010") from error
     for name, text in texts.items():
