@@ -113,16 +113,20 @@ class Composed:
             simulation.set(name, word)
         for _ in range(unit.component.latency):
             simulation.step()
-        return _extended(simulation.read("o"), to.width), simulation.read("overflow")[0]
+        stored = simulation.read("o")[: self.plan.stored(i)[0].width]
+        flag = simulation.read("overflow")[0] if self.plan.may_overflow(i) else 0
+        return _extended(stored, to.width), flag
 
     def _unit(self, i: int, sources: Sequence[Format]) -> tuple[Simulation, UnitOf]:
-        formatted, to, op = self.formatted, self.formatted.formats[i], self._graph.nodes[i].op
+        op = self._graph.nodes[i].op
+        to, arithmetic = self.plan.stored(i)
         if isinstance(HARDWARE[op], Product):
             frac = sources[0].frac + sources[1].frac
-            product = ProductUnit(self._widths[i], frac, to, formatted.arithmetic)
-            unit = UnitOf(product, ("i0", "i1"), {})
+            unit = UnitOf(ProductUnit(self._widths[i], frac, to, arithmetic), ("i0", "i1"), {})
+        elif isinstance(HARDWARE[op], Own):
+            unit = unit_of(op, sources, to, arithmetic)
         else:
-            unit = unit_of(op, sources, to, formatted.arithmetic)
+            unit = unit_of(op, sources, self.formatted.formats[i], self.formatted.arithmetic)
         return Simulation(netlist_of(unit.component), self.terms), unit
 
 
