@@ -8,7 +8,7 @@ clocked block may hold intermediate values. In the strict style:
 3. A register has an asynchronous reset or none. The reset ends in step with the clock.
 4. The clock is never gated: a register that keeps its value has an enable.
 5. A table is a function with a `case` statement.
-6. A register that a soft reset keeps, such as one that describes a loaded program, is in the clock domain KEPT. Its
+6. A register that a soft reset keeps, such as one that describes a loaded program, is in the clock domain LASTING. Its
    reset is the asynchronous one only.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from amaranth.hdl import ClockDomain, Module, ResetSignal, ShapeLike, Signal, Value
 from dynagate.design.verilog_list import STRICT
 
-KEPT = "kept"
+LASTING = "lasting"
 """Clock domain of registers that a soft reset keeps. Its clock and reset are those of the domain "sync"."""
 
 
@@ -35,8 +35,8 @@ def clock_domain(platform: object, name: str = "sync") -> ClockDomain:
     return ClockDomain(name, async_reset=isinstance(platform, AsynchronousReset))
 
 
-def add_kept_domain(m: Module, sync: ClockDomain, platform: object) -> None:
-    """Add the clock domain KEPT to a module, for a platform with an asynchronous reset.
+def add_lasting_domain(m: Module, sync: ClockDomain, platform: object) -> None:
+    """Add the clock domain LASTING to a module, for a platform with an asynchronous reset.
 
     Args:
         m: Module of the clock domain "sync".
@@ -44,11 +44,11 @@ def add_kept_domain(m: Module, sync: ClockDomain, platform: object) -> None:
         platform: Platform of the module.
     """
     if isinstance(platform, AsynchronousReset):
-        m.domains.kept = kept = clock_domain(platform, KEPT)
-        kept.clk, kept.rst = sync.clk, sync.rst
+        m.domains.lasting = lasting = clock_domain(platform, LASTING)
+        lasting.clk, lasting.rst = sync.clk, sync.rst
 
 
-def kept_register(shape: ShapeLike, name: str, platform: object) -> tuple[Signal, str]:
+def lasting_register(shape: ShapeLike, name: str, platform: object) -> tuple[Signal, str]:
     """Return a register that a soft reset keeps, and its clock domain.
 
     By default the register has no reset, and keeps its value through every reset. On a platform with an asynchronous
@@ -60,7 +60,7 @@ def kept_register(shape: ShapeLike, name: str, platform: object) -> tuple[Signal
         platform: Platform of the module.
     """
     has_reset = isinstance(platform, AsynchronousReset)
-    return Signal(shape, name=name, reset_less=not has_reset), KEPT if has_reset else "sync"
+    return Signal(shape, name=name, reset_less=not has_reset), LASTING if has_reset else "sync"
 
 
 def reset_with(m: Module, soft: Value, platform: object) -> Value:

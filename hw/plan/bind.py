@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from dynagate.hw.plan.schedule import Schedule, ScheduleError
-from dynagate.hw.units.slot_selects import JOINED
+from dynagate.hw.units.slot_selects import tables
 
 SWEEPS = 5
 """Largest number of passes over all slots in which the matching improves a binding."""
@@ -145,7 +145,7 @@ class _ClassBinding:
         """Return the cost of all multiplexers."""
         inputs = (self.readers > 0).sum(axis=1)
         width = self.widths.max(axis=1)
-        return int((PER_TABLE * _tables(inputs) * width + PER_INPUT * inputs * width).sum())
+        return int((PER_TABLE * tables(inputs) * width + PER_INPUT * inputs * width).sum())
 
     def _sources(self, i: int, *, swap: bool) -> tuple[Source, ...]:
         """Return the sources of an operation in the order of the ports."""
@@ -191,11 +191,6 @@ class _ClassBinding:
             bits = np.array([[reads[k][port].width] for k in rows])
             new = self.readers[port, [self.number[reads[k][port].key] for k in rows]] == 0
             wide = np.maximum(width[port], bits)
-            tables = _tables(inputs[port] + new) * wide - _tables(inputs[port]) * width[port]
-            total[rows] += PER_TABLE * tables + PER_INPUT * new * bits + (wide - width[port])
+            more = tables(inputs[port] + new) * wide - tables(inputs[port]) * width[port]
+            total[rows] += PER_TABLE * more + PER_INPUT * new * bits + (wide - width[port])
         return total
-
-
-def _tables(inputs: np.ndarray) -> np.ndarray:
-    """Return the lookup tables per bit of multiplexers with these numbers of inputs, as `slot_selects.tables`."""
-    return np.maximum(inputs + JOINED - 3, 0) // (JOINED - 1)

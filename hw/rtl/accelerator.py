@@ -14,7 +14,7 @@ from amaranth.hdl import (
 )
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
-from dynagate.hw.export.style import add_kept_domain, clock_domain
+from dynagate.hw.export.style import add_lasting_domain, clock_domain
 from dynagate.hw.rtl import axi_lite
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.rtl.axi_lite import AxiLite
@@ -77,7 +77,7 @@ class Accelerator(wiring.Component):
         """Add the clock domain of the accelerator. Return a soft reset, and a signal that clears the counters."""
         m.domains.sync = sync = clock_domain(platform)
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
-        add_kept_domain(m, sync, platform)
+        add_lasting_domain(m, sync, platform)
         return Signal(name="reset"), Signal(name="clear")
 
     def _controlled(self, m: Module, reset: Signal, clear: Signal, registers: AxiLite) -> None:

@@ -7,15 +7,18 @@ input for each different way, and a table fewer for every three inputs that this
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import permutations
+from typing import TypeVar
 
+import numpy as np
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 from dynagate.hw.units.rescale import KEPT
 
 JOINED = 4
 """Largest number of ways that one lookup table joins."""
 
+Count = TypeVar("Count", int, np.ndarray)
 Pattern = tuple[bool | None, ...]
 """Value of a select signal in each slot; None if no table uses it there."""
 
@@ -62,7 +65,7 @@ class SlotSelects:
         for signal, pattern in self._signals[self._registers :]:
             zero, one = Const(0, 1), Const(1, 1)
             values = [one if value else zero for value in pattern]
-            self._m.d.sync += signal.eq(by_counter([*values[1:], values[0]], self.counter))
+            self._m.d.sync += signal.eq(by_number([*values[1:], values[0]], self.counter))
 
 
 def _agree(a: Pattern, b: Pattern) -> bool:
@@ -70,10 +73,13 @@ def _agree(a: Pattern, b: Pattern) -> bool:
     return all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))
 
 
-def by_counter(ways: Sequence[Value], counter: Value) -> Value:
-    """Return the way with a number, by a tree of two-way multiplexers on the number's bits. Equal objects need none."""
+def by_number(ways: Sequence[Value], number: Iterable[Value]) -> Value:
+    """Return the way with a number, by a tree of two-way multiplexers on the number's bits, the lowest bit first.
+
+    Equal objects need no multiplexer.
+    """
     level = list(ways)
-    for bit in counter:
+    for bit in number:
         pairs = zip(level[::2], [*level[1::2], level[-1]], strict=False)
         level = [low if low is high else Mux(bit, high, low) for low, high in pairs]
     return level[0]
@@ -89,7 +95,7 @@ def choose(ways: Sequence[Value], slots: SlotSelects) -> Value:
     by_key: dict[Hashable, Value] = {}
     ways = [by_key.setdefault(_key(way), way) for way in ways]
     if all(isinstance(way, Const) for way in ways) or tables_by_counter(list(map(id, ways))) <= tables(len(by_key)):
-        return by_counter(ways, slots.counter)
+        return by_number(ways, slots.counter)
     return _chosen(ways, list(by_key.values()), slots)
 
 
@@ -98,8 +104,8 @@ def _key(way: Value) -> Hashable:
     return (way.value, len(way)) if isinstance(way, Const) else id(way)
 
 
-def tables(inputs: int) -> int:
-    """Return the lookup tables per bit that join this many ways."""
+def tables(inputs: Count) -> Count:
+    """Return the lookup tables per bit that join this many ways; 0 for none."""
     return -(-(inputs - 1) // (JOINED - 1))
 
 
@@ -148,7 +154,4 @@ def _table(joined: Sequence[tuple[Value, frozenset[int]]], slots: SlotSelects) -
     select = [slots.signal(pattern) for pattern in patterns(order)]
     by_code = {code: value for code, (value, _) in zip(order, joined, strict=True)}
     some = joined[0][0]
-    level = [by_code.get(code, by_code.get(code ^ 1, some)) for code in range(1 << bits)]
-    for bit in select:
-        level = [low if low is high else Mux(bit, high, low) for low, high in zip(level[::2], level[1::2], strict=True)]
-    return level[0]
+    return by_number([by_code.get(code, by_code.get(code ^ 1, some)) for code in range(1 << bits)], select)

@@ -9,7 +9,7 @@ from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.export.style import AsynchronousReset, kept_register
+from dynagate.hw.export.style import AsynchronousReset, lasting_register
 from dynagate.hw.processor.isa.shape import LOADING, Core
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed
 
@@ -67,7 +67,7 @@ class IterationMemory(wiring.Component):
         address: Value = at
         value, store = delayed(m, self.value, 1, "value"), delayed(m, self.store, 1, "store", reset=True)
         if isinstance(platform, AsynchronousReset):
-            address, clears = Mux(self.clears, self._row(m), at), self.clears
+            address, clears = Mux(self.clears, self._row(m, platform), at), self.clears
             value, store = Mux(clears, 0, value), store | clears
         m.d.comb += [
             into.addr.eq(address),
@@ -81,9 +81,9 @@ class IterationMemory(wiring.Component):
         ]
         return m
 
-    def _row(self, m: Module) -> Value:
+    def _row(self, m: Module, platform: AsynchronousReset) -> Value:
         """Return the address that is cleared: each once after a hard reset."""
-        count, domain = kept_register(self.core.iteration_bits + 1, "cleared", AsynchronousReset())
+        count, domain = lasting_register(self.core.iteration_bits + 1, "cleared", platform)
         m.d.comb += self.clears.eq(~count[-1])
         with m.If(self.clears):
             m.d[domain] += count.eq(count + 1)

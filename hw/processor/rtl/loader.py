@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.crc import Algorithm
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.export.style import kept_register
+from dynagate.hw.export.style import lasting_register
 from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, REGISTERS, MemoryRegion, PacketKind
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, INPUT_CONVERSION, LANE, Core
 from dynagate.hw.units.rescale import delayed
@@ -102,7 +102,7 @@ class Loader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         count, half = Signal(self.core.input_bits + 1), Signal()
-        self._loaded = loaded = kept_register(1, "loaded", platform)[0]
+        self._loaded = loaded = lasting_register(1, "loaded", platform)[0]
         left = Signal(REGION_SHIFT)
         full, written, is_sample = Signal(2), Signal(), Signal()
         whole = Signal()
@@ -193,7 +193,7 @@ class Loader(wiring.Component):
             LANE
         ).create()
         own = self.i_payload[KIND_SHIFT:]
-        kept, domain = kept_register(LANE, "kept", platform)
+        kept, domain = lasting_register(LANE, "kept", platform)
         own_program = Signal()
         m.d.comb += [
             crc.data.eq(self.i_payload),
@@ -245,11 +245,11 @@ class Loader(wiring.Component):
         """Write the registers that describe the program."""
         names = [getattr(self, name) for name in REGISTERS]
         for k, port in enumerate([*names, *(self.results[u] for u in range(self.core.units))]):
-            register, domain = kept_register(len(port), f"register{k}", platform)
+            register, domain = lasting_register(len(port), f"register{k}", platform)
             m.d.comb += port.eq(register)
             with m.If(self.part[MemoryRegion.REGISTERS] & (self.address == k)):
                 m.d[domain] += register.eq(self.value)
-        first, domain = kept_register(self.core.place_bits, "inputs_from_register", platform)
+        first, domain = lasting_register(self.core.place_bits, "inputs_from_register", platform)
         m.d.comb += self.inputs_from.eq(first)
         with m.If(self.part[MemoryRegion.CONSTANTS]):  # inputs lie behind the last constant
             m.d[domain] += first.eq(self.address + 1)

@@ -67,7 +67,7 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
             f"{folder} has no {missing[0]}; expected the Verilog of the design: build it again", code="DG-SYNTH-009"
         )
     core = IpCore.of(design, [f"{RTL}/{name}" for name in names])
-    program = [PROGRAM] if design.is_loaded else []
+    copies = {name: f"{RTL}/{name}" for name in names} | ({PROGRAM: PROGRAM} if design.is_loaded else {})
     place = Path(output) if output is not None else folder / "ip"
     texts = {
         "component.xml": ipxact_component(core),
@@ -80,10 +80,8 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
     }
     try:
         (place / RTL).mkdir(parents=True, exist_ok=True)
-        for name in names:
-            shutil.copyfile(folder / name, place / RTL / name)
-        for name in program:
-            shutil.copyfile(folder / name, place / name)
+        for name, to in copies.items():
+            shutil.copyfile(folder / name, place / to)
     except OSError as error:
         raise ProjectError(f"cannot write the package into {place} ({error.strerror})", code="DG-SYNTH-010") from error
     for name, text in texts.items():
