@@ -36,7 +36,7 @@ from dynagate.hw.units.latencies import dsp_blocks, parts
 from dynagate.hw.units.mult18x18 import Ecp5
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.slice_multiplexer import select_way
-from dynagate.hw.units.slot_selects import by_counter
+from dynagate.hw.units.slot_selects import by_number
 from dynagate.robot import Joint, Link
 from dynagate.sim.cells import models
 from dynagate.sim.runner import UnitCase, run_unit_bench
@@ -118,7 +118,7 @@ def test_multiplexers_of_slices_choose_as_plain_ones(widths: list[int], tmp_path
         return select_way(inner, ways, select)
 
     def plain(m: Module, ways: Sequence[Value], select: Value) -> Value:
-        return by_counter(ways, select)
+        return by_number(ways, select)
 
     for chosen in (plain, slices):
         (tmp_path / f"{chosen.__name__}.il").write_text(rtlil_text(Chosen(widths, chosen), chosen.__name__))
