@@ -63,8 +63,10 @@ def main() -> int:
         address = f"localhost:{free.getsockname()[1]}"
     size = ["--coordinator", address, "--processes", str(options.processes)]
     commands = [[sys.executable, __file__, *size, "--process", str(k)] for k in range(options.processes)]
-    started = [subprocess.Popen(command) for command in commands]
-    return max(process.wait() for process in started)
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    for process in started:  # a pipe for each process: Gloo writes parts of lines to stdout too
+        print(process.communicate()[0], end="", flush=True)
+    return max(abs(process.returncode) for process in started)
 
 
 if __name__ == "__main__":
