@@ -26,7 +26,7 @@ from dynagate.base.process import completed
 from dynagate.base.progress import Progress, quiet
 from dynagate.base.storage import scratch, sweep
 from dynagate.native.cache import cache_folder, kept
-from dynagate.native.compile import machine, run
+from dynagate.native.compile import knows, machine, run
 from dynagate.sim.sources import SimulationError, read_sources
 from packaging.version import Version
 
@@ -81,6 +81,8 @@ LAST_WRONG_SHIFTS = Version("5.48")
 
 It adds the shift amounts in the width of one of them. `nested_shifts_are_right` checks later versions.
 """
+ATOMICS_FLAG = "-latomic"
+"""Flag that links GCC's library of atomic operations."""
 HEADER = "common"
 """Name of Verilator's headers, precompiled once for all models.
 
@@ -509,8 +511,16 @@ def _link(model: Path, target: Path, sources: Sequence[Path], flags: Sequence[st
     include = verilator_root() / "include"
     command = [_compiler(), *COMPILE_FLAGS, f"-include{_included()}", "-o", str(target), *map(str, sources)]
     command += [f"-I{folder}" for folder in (headers(), model, include, include / "vltstd")]
-    command += [str(model / "Vtop__ALL.a"), str(runtime()), *flags, "-lpthread"]
+    command += [str(model / "Vtop__ALL.a"), str(runtime()), *flags, "-lpthread", *_atomics()]
     _run(command, target.parent)
+
+
+def _atomics() -> list[str]:
+    """Return the flag for libatomic if it is there and the compiler is Clang.
+
+    Clang 14 leaves `__atomic_is_lock_free` of libstdc++ to that library.
+    """
+    return [ATOMICS_FLAG] if _is_clang() and knows(_compiler(), ATOMICS_FLAG) else []
 
 
 def verilator_root() -> Path:

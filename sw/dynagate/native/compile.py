@@ -243,12 +243,16 @@ def native_flags(program: str) -> tuple[str, ...]:
 
 @cache
 def knows(program: str, flag: str) -> bool:
-    """Return whether a C compiler accepts a flag without a warning, by compiling an empty file."""
+    """Return whether a compiler accepts a flag without a warning.
+
+    An empty C file is compiled; for a library such as `-lm`, it is linked too.
+    """
     with tempfile.TemporaryDirectory() as folder:
         empty, result = Path(folder) / "empty.c", Path(folder) / "empty.o"
         empty.write_text("")
+        goal = "-shared" if flag.startswith("-l") else "-c"
         try:
-            run([program, "-Werror", flag, "-c", str(empty), "-o", str(result)], CompileError)
+            run([program, "-Werror", flag, goal, "-xc", str(empty), "-o", str(result)], CompileError)
         except CompileError:
             return False
     return True
