@@ -103,6 +103,12 @@ With other flags the precompiled header is parsed differently. -pthread is among
 """
 UNIT_BYTES = 1_000_000
 """Smallest size, in bytes of C++, of a compilation unit: small models are one, large ones several in parallel."""
+OPTIMIZED_BYTES = 2_000_000
+"""Largest size, in bytes of C++, of a model that is optimized.
+
+Larger models are those of pipelines. Their code is long and each cycle runs it once, so that optimizing it takes longer
+than it saves in tens of thousands of samples. A core's model is small and runs for many cycles.
+"""
 UNOPTIMIZED = """#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize ("O0")
 #pragma GCC diagnostic ignored "-Wattributes"  // a function that a unit declares again after its definition
@@ -409,14 +415,16 @@ def _units(place: Path) -> list[str]:
     """Group the C++ of a model into a file for each processor, and return the variables that make needs for them.
 
     Every file parses the model's header, so that more files than processors would only take longer. Code that runs
-    once, at the start of a simulation, stands last in each file and is compiled without optimization.
+    once, at the start of a simulation, stands last in each file and is compiled without optimization, as is all code
+    of a large model.
     """
     sizes = {path: path.stat().st_size for path in place.glob("Vtop*.cpp")}
+    large = sum(sizes.values()) > OPTIMIZED_BYTES
     units: list[list[Path]] = [[] for _ in range(max(1, min(os.cpu_count() or 1, sum(sizes.values()) // UNIT_BYTES)))]
     for path in sorted(sizes, key=lambda path: (path.stem.endswith("Slow"), -sizes[path], path.name)):
         min(units, key=lambda unit: sum(sizes[other] for other in unit)).append(path)
     for k, unit in enumerate(units):
-        once = {path: path.stem.endswith("Slow") for path in sorted(unit)}
+        once = {path: large or path.stem.endswith("Slow") for path in sorted(unit)}
         lines = [f'#include "{path.name}"\n' for path, slow in once.items() if not slow]
         lines += [UNOPTIMIZED, *(f'#include "{path.name}"\n' for path, slow in once.items() if slow)]
         (place / f"unit{k}.cpp").write_text("".join(lines), encoding="utf-8")
