@@ -1,4 +1,4 @@
-"""Packages of an accelerator: IP-XACT equals SystemRDL, C compiles, FuseSoC lints, LiteX and Amaranth simulate."""
+"""Packages of an accelerator: IP-XACT equals SystemRDL, C compiles, FuseSoC lints, modules for Python simulate."""
 
 from __future__ import annotations
 
@@ -153,18 +153,16 @@ def packets_of(design: Design, state: dict[str, np.ndarray]) -> list[list[int]]:
 BENCH = """
 `timescale 1ns/1ns
 module bench;
-  reg clk = 0, rst = 1, valid = 0, last = 0, arvalid = 0, done = 0;
+  reg clk = 0, rst = 1, valid = 0, last = 0, done = 0;
   reg [{width}-1:0] data = 0;
-  reg [7:0] address = 0;
   reg [{width}:0] beats [0:{beats}];
-  wire ready, result_valid, result_last, arready, rvalid;
+  wire ready, result_valid, result_last;
   wire [{width}-1:0] result;
   wire [31:0] word;
   integer k = 0, results = 0;
   top dut (.sys_clk(clk), .sys_rst(rst), .sink_data(data), .sink_keep({{({width}/8){{1'b1}}}}), .sink_valid(valid),
     .sink_ready(ready), .sink_last(last), .source_data(result), .source_valid(result_valid), .source_ready(1'b1),
-    .source_last(result_last), .ar_addr(address), .ar_valid(arvalid), .ar_ready(arready), .r_data(word),
-    .r_valid(rvalid), .r_ready(1'b1), .aw_valid(1'b0), .w_valid(1'b0), .b_ready(1'b1));
+    .source_last(result_last), {bus}
   always #5 clk = !clk;
   always @(posedge clk) begin
     if (result_valid) begin
@@ -172,17 +170,13 @@ module bench;
       if (result_last) results = results + 1;
       done = results == {results};
     end
-    if (rvalid) $display("register %h", word);
   end
   initial begin
     {values}
     repeat (8) @(negedge clk);
     rst = 0;
     repeat (8) @(negedge clk);
-    arvalid = 1;
-    while (!arready) @(negedge clk);
-    @(negedge clk) arvalid = 0;
-    repeat (8) @(negedge clk);
+    read({identity});
     for (k = 0; k < {beats}; k = k + 1) begin
       {{last, data}} = beats[k]; valid = 1;
       #1 while (!ready) @(negedge clk);
@@ -190,14 +184,65 @@ module bench;
     end
     valid = 0;
     for (k = 0; k < 2000 && !done; k = k + 1) @(negedge clk);
-    address = {misaligned}; arvalid = 1;
-    while (!arready) @(negedge clk);
-    @(negedge clk) arvalid = 0;
-    repeat (8) @(negedge clk);
+    read({samples_out});
+    read(252);
+    write({identity}, 1);
+    write({control}, 2);
+    read({samples_out});
     $finish;
   end
 endmodule
 """
+
+AXI_BUS = """
+    .ar_addr(address), .ar_valid(arvalid), .ar_ready(arready), .r_data(word), .r_resp(rresp), .r_valid(rvalid),
+    .r_ready(1'b1), .aw_addr(address), .aw_valid(awvalid), .aw_ready(awready), .w_data(value), .w_strb(4'hf),
+    .w_valid(wvalid), .w_ready(wready), .b_resp(bresp), .b_valid(bvalid), .b_ready(1'b1));
+  reg [7:0] address = 0;
+  reg [31:0] value = 0;
+  reg arvalid = 0, awvalid = 0, wvalid = 0;
+  wire arready, rvalid, awready, wready, bvalid;
+  wire [1:0] rresp, bresp;
+  always @(posedge clk) begin
+    if (rvalid) if (rresp) $display("read refused"); else $display("register %h", word);
+    if (bvalid) if (bresp) $display("write refused"); else $display("written");
+  end
+  task read(input [7:0] from); begin
+    address = from; arvalid = 1;
+    #1 while (!arready) @(negedge clk);
+    @(negedge clk) arvalid = 0;
+    repeat (8) @(negedge clk);
+  end endtask
+  task write(input [7:0] to, input [31:0] data); begin
+    address = to; value = data; awvalid = 1; wvalid = 1;
+    #1 while (!awready || !wready) @(negedge clk);
+    @(negedge clk) awvalid = 0; wvalid = 0;
+    repeat (8) @(negedge clk);
+  end endtask
+"""
+"""Connections of the registers as AXI4-Lite, and tasks that read and write them."""
+
+WISHBONE_BUS = """
+    .bus_adr(address), .bus_dat_w(value), .bus_dat_r(word), .bus_sel(4'hf), .bus_cyc(cycle), .bus_stb(cycle),
+    .bus_we(we), .bus_ack(ack), .bus_err(err));
+  reg [9:0] address = 0;
+  reg [31:0] value = 0;
+  reg cycle = 0, we = 0;
+  wire ack, err;
+  task access(input [7:0] place, input is_write); begin
+    address = (32'h400 + 4) >> 2; we = 0; cycle = 1;  // a read that is left before its answer
+    @(negedge clk) cycle = 0;
+    @(negedge clk);
+    address = (32'h400 + place) >> 2; we = is_write; cycle = 1;
+    #1 while (!ack && !err) begin @(negedge clk); #1; end
+    if (err) $display("%0s refused", is_write ? "write" : "read");
+    else if (is_write) $display("written"); else $display("register %h", word);
+    @(negedge clk) cycle = 0;
+  end endtask
+  task read(input [7:0] from); access(from, 0); endtask
+  task write(input [7:0] to, input [31:0] data); begin value = data; access(to, 1); end endtask
+"""
+"""The same for the registers behind a decoder of Wishbone, in a window at 0x400."""
 
 TOP = """
 import runpy, sys
@@ -206,8 +251,10 @@ from litex.gen import LiteXModule
 from litex.gen.fhdl import verilog
 
 (kind,) = [value for name, value in runpy.run_path(sys.argv[1]).items() if name.startswith("TwoJointArm")]
-IN = "sink_data sink_keep sink_valid sink_last source_ready ar_addr ar_valid r_ready aw_valid w_valid b_ready".split()
-OUT = "sink_ready source_data source_valid source_last ar_ready r_data r_valid".split()
+IN = "sink_data sink_keep sink_valid sink_last source_ready ar_addr ar_valid r_ready"
+IN = f"{IN} aw_addr aw_valid w_data w_strb w_valid b_ready".split()
+OUT = "sink_ready source_data source_valid source_last ar_ready r_data r_resp r_valid aw_ready w_ready b_resp b_valid"
+OUT = OUT.split()
 
 
 class Top(LiteXModule):
@@ -236,23 +283,37 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module, Signal
 from dynagate.hw.export.yosys import run_yosys
 
-(kind,) = [value for name, value in runpy.run_path(sys.argv[1]).items() if name.startswith("TwoJointArm")]
-IN = "sink_data sink_keep sink_valid sink_last source_ready ar_addr ar_valid r_ready aw_valid w_valid b_ready".split()
-OUT = "sink_ready source_data source_valid source_last ar_ready r_data r_valid".split()
+names = runpy.run_path(sys.argv[1])
+PREFIX, BUS_IN, BUS_OUT = sys.argv[2:]
+IN = f"sink_data sink_keep sink_valid sink_last source_ready {BUS_IN}".split()
+OUT = f"sink_ready source_data source_valid source_last {BUS_OUT}".split()
+(kind,) = [value for name, value in names.items() if name.startswith(PREFIX + "TwoJointArm")]
 m = Module()
 m.domains.sync = sync = ClockDomain()
 sync.clk, sync.rst = Signal(name="sys_clk"), Signal(name="sys_rst")
 m.submodules.core = core = kind()
 ends = {"sink": core.sink, "source": core.source}
-ends.update((name, getattr(core.registers, name)) for name in ("ar", "r", "aw", "w", "b"))
+if PREFIX:
+    from amaranth_soc import wishbone
+
+    decoder = wishbone.Decoder(addr_width=10, data_width=32, granularity=8, features={"err"})
+    decoder.add(core.bus, name="accelerator", addr=0x400)
+    m.submodules.decoder = decoder
+    ends["bus"] = decoder.bus
+    for row in decoder.bus.memory_map.all_resources():
+        fields = {"_".join(path): len(field.port.r_data) for path, field in row.resource}
+        print("//", "/".join("_".join(name) for name in row.path), row.start, row.end - row.start, row.width, end=" ")
+        print(row.resource.element.access.value, fields)
+else:
+    ends.update((name, getattr(core.registers, name)) for name in ("ar", "r", "aw", "w", "b"))
 ports = [sync.clk, sync.rst]
 for name in (*IN, *OUT):
-    end, field = name.split("_")
-    stream = ends[end]
-    if field in ("valid", "ready"):
-        signal = getattr(stream, field)
+    end, field = name.split("_", 1)
+    part = ends[end]
+    if end == "bus" or field in ("valid", "ready"):
+        signal = getattr(part, field)
     else:
-        signal = stream.payload if field == "addr" else getattr(stream.payload, field)
+        signal = part.payload if field == "addr" or end == "b" else getattr(part.payload, field)
     port = Signal(len(signal), name=name)
     ports.append(port)
     m.d.comb += signal.eq(port) if name in IN else port.eq(signal)
@@ -263,28 +324,57 @@ print(pathlib.Path("converted.v").read_text())
 """The component with plain ports, as Verilog."""
 
 
+AXI = "ar_addr ar_valid r_ready aw_addr aw_valid w_data w_strb w_valid b_ready"
+AXI_OUT = "ar_ready r_data r_resp r_valid aw_ready w_ready b_resp b_valid"
+WISHBONE = "bus_adr bus_dat_w bus_sel bus_cyc bus_stb bus_we"
+MODULES = {
+    "litex": (["litex"], "litex", TOP, [], AXI_BUS),
+    "amaranth": (["pyosys"], "amaranth", AMARANTH_TOP, ["", AXI, AXI_OUT], AXI_BUS),
+    "amaranth_soc": (
+        ["pyosys", "amaranth_soc"],
+        "amaranth",
+        AMARANTH_TOP,
+        ["Wishbone", WISHBONE, "bus_dat_r bus_ack bus_err"],
+        WISHBONE_BUS,
+    ),
+}
+"""What each tool needs, its file in the package, a script that gives its module plain ports as Verilog, the arguments
+of the script, and the bench's access to registers."""
+
+
+def rows_of(design: Design) -> list[str]:
+    """Return what the memory map of Amaranth-SoC says about the registers of a design, in a window at 0x400."""
+    rows = []
+    for name, row in axi_of(design).registers.items():
+        access = "rw" if row.access == "write" else "r"
+        fields = dict.fromkeys(row.bits, 1) or {"": 32}
+        rows.append(f"// accelerator/{name} {0x400 + row.address} 4 8 {access} {fields}")
+    return rows
+
+
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
-@pytest.mark.parametrize(("tool", "top"), [("litex", TOP), ("amaranth", AMARANTH_TOP)], ids=["litex", "amaranth"])
+@pytest.mark.parametrize("tool", list(MODULES))
 @pytest.mark.parametrize("kind", ["built", "program"])
-def test_a_module_carries_a_sample(
-    request: pytest.FixtureRequest, tmp_path: Path, kind: str, tool: str, top: str
-) -> None:
-    pytest.importorskip("pyosys" if tool == "amaranth" else tool)
+def test_a_module_carries_a_sample(request: pytest.FixtureRequest, tmp_path: Path, kind: str, tool: str) -> None:
+    needed, suffix, top, arguments, bus = MODULES[tool]
+    for module in needed:
+        pytest.importorskip(module)
     design = request.getfixturevalue(kind)
     package = write_ip(design.folder, tmp_path / "package")
     assert (package / "program.bin").is_file() == design.design.is_loaded
     (tmp_path / "make.py").write_text(top)
-    module = package / f"{NAME}_{tool}.py"
-    made = subprocess.run(
-        [sys.executable, tmp_path / "make.py", module], check=True, capture_output=True, text=True, cwd=tmp_path
-    )
+    command = [sys.executable, str(tmp_path / "make.py"), str(package / f"{NAME}_{suffix}.py"), *arguments]
+    made = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    rows = [line for line in made.stdout.splitlines() if line.startswith("// accelerator")]
+    assert rows == (rows_of(design) if tool == "amaranth_soc" else [])
     axi, state = axi_of(design), design.region.sample("forward_dynamics", 1, seed=4)
     packets = packets_of(design, state)
     beats = [beat | (k == len(packet) - 1) << axi.width for packet in packets for k, beat in enumerate(packet)]
     filled = {
         "beats": len(beats),
         "values": " ".join(f"beats[{k}] = {axi.width + 1}'h{beat:x};" for k, beat in enumerate(beats)),
-        "misaligned": axi.registers["misaligned"].address,
+        **{name: axi.registers[name].address for name in ("identity", "samples_out", "control")},
+        "bus": bus,
         "width": axi.width,
         "results": len(packets),
     }
@@ -294,7 +384,14 @@ def test_a_module_carries_a_sample(
     subprocess.run(["iverilog", "-g2012", "-s", "bench", "-o", tmp_path / "bench", *files], check=True)
     run = subprocess.run([tmp_path / "bench"], check=True, capture_output=True, text=True, timeout=60)
     said = run.stdout.splitlines()
-    assert [line for line in said if line.startswith("register ")] == ["register 44594e47", "register 00000000"]
+    assert [line for line in said if not line.startswith("result ")] == [
+        "register 44594e47",
+        "register 00000001",
+        "read refused",
+        "write refused",
+        "written",
+        "register 00000000",
+    ]
     answers = np.array([int(line.split()[1], 16) for line in said if line.startswith("result ")], f"<u{axi.width // 8}")
     words = answers.view("<u4")[-axi.beats.output * axi.lanes :]
     with dynagate.open(design, device="fixed") as integers:

@@ -34,7 +34,7 @@ def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = N
     """Write the package of the accelerator in a design's folder, and return the folder of the package.
 
     The package holds component.xml (IP-XACT, IEEE 1685-2014), registers.rdl (SystemRDL 2.0), registers.h (C), a
-    FuseSoC core file, a LiteX module, an Amaranth component, a VHDL entity, and the Verilog in `rtl`. The package of a
+    FuseSoC core file, a LiteX module, Amaranth components, a VHDL entity, and the Verilog in `rtl`. The package of a
     program holds the Verilog of its cores, and program.bin, which a host streams to them.
 
     Args:

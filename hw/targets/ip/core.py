@@ -10,7 +10,7 @@ from dynagate.base.ownership import head_lines
 from dynagate.base.untrusted import identifier, plain_text
 from dynagate.design.design import DesignRecord, Register
 from dynagate.hw.rtl.axi_lite import PORTS
-from dynagate.hw.rtl.regmap import ADDRESS_BITS
+from dynagate.hw.rtl.regmap import ADDRESS_BITS, WRITE
 
 VENDOR, LIBRARY, VERSION = "dynagate", "accelerators", "1.0.0"
 """Vendor, library and version in the identifiers of packages."""
@@ -85,15 +85,20 @@ class IpCore:
         """Return the text of a Python module for the accelerator.
 
         Args:
-            template: Text with the fields head, title, class_name, width, files, size, address_bits and top.
+            template: Text with the fields head, title, class_name, width, files, registers, size, address_bits and top.
         """
         listed = "".join(f'    "{name}",\n' for name in self.files)
+        rows = "".join(
+            f"    {row.name!r}: (0x{row.address:02x}, {'rw' if row.access == WRITE else 'r'!r}, {list(row.bits)}),\n"
+            for row in self.registers
+        )
         return template.format(
             head="".join(f"# {line}\n" for line in self.notice),
             title=self.title,
             class_name=self.class_name,
             width=self.width,
             files=f"[\n{listed}]",
+            registers=f"{{\n{rows}}}",
             size=1 << self.address_bits,
             address_bits=self.address_bits,
             top=TOP,

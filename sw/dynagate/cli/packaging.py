@@ -29,7 +29,7 @@ def package(folder: Path, output: Path | None) -> None:
     """Write the accelerator in FOLDER as a package for other tools, and print the package's folder.
 
     The package holds the Verilog, an IP-XACT component, the register map as SystemRDL and as a C header, a FuseSoC
-    core file, a LiteX module, an Amaranth component, and a VHDL entity. The design needs an AXI shell: build it with
+    core file, a LiteX module, Amaranth components, and a VHDL entity. The design needs an AXI shell: build it with
     --axi."""
     from dynagate.hw.targets.ip import write_ip
 
