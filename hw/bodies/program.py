@@ -117,7 +117,7 @@ def build_program(
 def build_solver(
     solver: ChipSolver,
     problems: Mapping[str, Any],
-    units: int | Core,
+    units: int | Core | Cores,
     *,
     word: int,
     folder: Path,
@@ -133,7 +133,7 @@ def build_solver(
         solver: The solver.
         problems: Inputs (batch, ·) by name of problems that the formats come from, as in `formatted_solver`. If
             `formats` is given, they are only used for the bench, and may be empty.
-        units: A core, or a number of multiply-add units.
+        units: A core, cores behind one stream, or a number of multiply-add units.
         word: Word length in bits.
         folder: Parent folder of designs.
         region: Operating region in the record; inside the robot's limits unless given.

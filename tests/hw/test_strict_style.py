@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,25 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from dynagate import Policy, Region, robots
 from dynagate.base.errors import ArgumentError
+from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.design.verilog_list import PLAIN, STRICT, STYLES, read_list
+from dynagate.hw.bodies.program import build_solver
 from dynagate.hw.designs import Design
 from dynagate.hw.export.netlist import rtlil_text
 from dynagate.hw.export.rtlil import modules_of
-from dynagate.hw.export.style import target_of
+from dynagate.hw.export.style import add_lasting_domain, clock_domain, target_of
 from dynagate.hw.export.verilog import verilog_of
 from dynagate.hw.export.yosys import YosysError, run_yosys
 from dynagate.hw.processor.isa.shape import Core
+from dynagate.hw.processor.rtl.iteration_memory import IterationMemory
+from dynagate.hw.processor.streams import Cores
 from dynagate.hw.rebuild import rebuild
 from dynagate.hw.rtl.axi import Axi
 from dynagate.sim.verilate import environment, tool
 
 from tests.benches import bench, icarus, passes
 from tests.designs import plant
+from tests.solver_programs import COST, ILQR, problems
 
 ARM = robots.load("two_joint_arm")
 DESIGNS: dict[str, dict[str, Any]] = {
@@ -182,6 +188,70 @@ def test_the_style_is_a_part_of_the_design(designs: Path) -> None:
     assert rebuild(strict.folder).design.body.style == STRICT
     with pytest.raises(ArgumentError, match="style 'smart'; expected plain or strict"):
         dynagate.build(**options, style="smart")
+
+
+class Kept(wiring.Component):
+    """The memory of iterations of a core, with its clock and reset."""
+
+    def __init__(self) -> None:
+        self.core = Core(units=2, word=18, iteration_bits=3)
+        fields = {"load": In(1), "store": In(1), "address": In(3), "value": In(18)}
+        super().__init__({"clk": In(1), "rst": In(1), **fields, "clears": Out(1), "valid": Out(1), "o": Out(18)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains.sync = sync = clock_domain(platform)
+        sync.clk, sync.rst = self.clk, self.rst
+        add_lasting_domain(m, sync, platform)
+        m.submodules.kept = kept = IterationMemory(self.core, self.clears)
+        m.d.comb += [getattr(kept, name).eq(getattr(self, name)) for name in ("load", "store", "address", "value")]
+        m.d.comb += [self.valid.eq(kept.valid), self.o.eq(kept.o)]
+        return m
+
+
+KEPT_BENCH = """
+module bench;
+  reg clk = 0, rst = 1, load = 0, store = 0;
+  reg [3:0] k = 0;
+  wire clears, valid;
+  wire [17:0] o;
+  unit dut (.clk(clk), .rst(rst), .load(load), .store(store), .address(k[2:0]), .value(18'h2aaaa), .clears(clears),
+    .valid(valid), .o(o));
+  always #5 clk = !clk;
+  always @(negedge clk) if (valid) $display("%h", o);
+  initial repeat (2) begin  // resets, reads every row, and leaves other values behind
+    #20 rst = 0;
+    #1 while (clears) @(negedge clk);
+    load = 1;
+    for (k = 0; k < 8; k = k + 1) @(negedge clk);
+    load = 0; store = 1;
+    for (k = 0; k < 8; k = k + 1) @(negedge clk);
+    store = 0;
+    #20 rst = 1;
+  end
+  initial #2000 $finish;
+endmodule
+"""
+
+
+@icarus
+def test_the_memory_of_iterations_is_cleared_after_each_hard_reset(tmp_path: Path) -> None:
+    """A program may read the memory before it writes it. Its rows are unknown at first, and a reset keeps them."""
+    modules = modules_of(rtlil_text(Kept(), "unit", target_of(STRICT)))
+    (tmp_path / "kept.v").write_text("".join([*verilog_of(modules, style=STRICT).values(), KEPT_BENCH]))
+    subprocess.run(["iverilog", "-g2012", "-s", "bench", "-o", tmp_path / "bench", tmp_path / "kept.v"], check=True)
+    done = subprocess.run([tmp_path / "bench"], check=True, capture_output=True, text=True, timeout=60)
+    assert re.findall(r"^\w+$", done.stdout, flags=re.M) == ["00000"] * 16
+
+
+@icarus
+@pytest.mark.long
+def test_the_bench_of_a_solver_passes_with_unknown_memory(designs: Path) -> None:
+    """A solver that begins with the plan in memory reads rows that it has not written."""
+    solver = ChipIlqr.of(ARM, COST, replace(ILQR, knots=2, iterations=1, trials=1, retries=1))
+    core = Core(units=2, word=18, saturates=1, iteration_bits=6, place_bits=8, program_bits=11)
+    cores = Cores(core, Axi(32, words="fixed"), style=STRICT)
+    passes(build_solver(solver, problems(ARM, 6, 0), cores, word=18, folder=designs).folder)
 
 
 class Counted(wiring.Component):
