@@ -132,8 +132,7 @@ def _multiplexed(plan: Plan, nodes: Mapping[int, int]) -> int:
             width = max(width, operand.format.width)
             sources[slot] = plan.source(i, operand)
         if sources:
-            some = sources[min(sources)]
-            count += width * tables_of([sources.get(slot, some) for slot in range(plan.ii)])
+            count += width * tables_of([sources.get(slot) for slot in range(plan.ii)])
     return round(PER_TABLE * count)
 
 

@@ -194,11 +194,8 @@ class _Values:
         self._updates[self.plan.module(i), cycle % self.plan.ii].append(assignment)
 
     def _by_slot(self, values: dict[int, Value], slots: SlotSelects, name: str) -> Value:
-        """Return the value of the present slot. A slot without a value repeats another one, which adds no multiplexer
-        input.
-        """
-        some = values[min(values)]
-        ways = [values.get(slot, some) for slot in range(self.plan.ii)]
+        """Return the value of the present slot; any of the values in a slot without one."""
+        ways = [values.get(slot) for slot in range(self.plan.ii)]
         return self.fabric.choose(self.units, ways, slots, f"choose_{name}")
 
     def _make_signals(self, i: int) -> None:

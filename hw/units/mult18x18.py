@@ -24,11 +24,13 @@ class Ecp5(DspTarget):
 
     multiplier = MULT18X18
 
-    def choose(self, m: Module, ways: Sequence[Value], slots: SlotSelects, name: str) -> Value:
-        if not slice_multiplexer.suits(ways):
+    def choose(self, m: Module, ways: Sequence[Value | None], slots: SlotSelects, name: str) -> Value:
+        some = next(way for way in ways if way is not None)
+        filled = [some if way is None else way for way in ways]
+        if not slice_multiplexer.suits(filled):
             return super().choose(m, ways, slots, name)
         m.submodules[name] = inner = Module()
-        return slice_multiplexer.select_way(inner, ways, slots.counter)
+        return slice_multiplexer.select_way(inner, filled, slots.counter)
 
     def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
         product = Signal(signed(2 * BITS), name=f"product{name}")

@@ -34,12 +34,12 @@ class DspTarget:
         """Return the platform if it is a DspTarget, else the base class."""
         return platform if isinstance(platform, DspTarget) else DspTarget()
 
-    def choose(self, m: Module, ways: Sequence[Value], slots: SlotSelects, name: str) -> Value:
+    def choose(self, m: Module, ways: Sequence[Value | None], slots: SlotSelects, name: str) -> Value:
         """Return the way of the present slot.
 
         Args:
             m: Module to add to.
-            ways: Values by slot.
+            ways: Values by slot; None for a slot that may read any value.
             slots: Select signals of the unit.
             name: Prefix of names.
         """

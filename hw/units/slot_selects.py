@@ -3,6 +3,8 @@
 A lookup table with six inputs joins four ways. A tree over the bits of the slot counter joins the ways of neighbouring
 slots, so a way that several slots use takes several inputs. With select registers of its own, a multiplexer has one
 input for each different way, and a table fewer for every three inputs that this saves.
+
+A slot without an operation may read any way, which is the way None: it takes no input and no part of a select signal.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ class SlotSelects:
     """Slot counter of one unit, and registers that select ways by slot.
 
     The bits of a common counter would drive thousands of multiplexers. The attribute keeps equal registers apart.
+
+    The select registers have no reset. They follow the counter by one cycle, and so are wrong at most in the first
+    cycle after a reset. No sample enters in that cycle, because the flow control has no credit in it.
 
     Args:
         m: Module to add to.
@@ -54,17 +59,16 @@ class SlotSelects:
             if _agree(pattern, other):
                 self._signals[k] = signal, tuple(a if b is None else b for a, b in zip(pattern, other, strict=True))
                 return signal
-        pattern = bool(pattern[0]), *pattern[1:]
         name = f"{self.name}_select_{len(self._signals) - self._registers}"
-        signal = Signal(name=name, init=pattern[0], attrs=KEPT)
+        signal = Signal(name=name, init=bool(pattern[0]), reset_less=True, attrs=KEPT)
         self._signals.append((signal, pattern))
         return signal
 
     def finish(self) -> None:
         """Drive the registers; call once after the last `signal`."""
         for signal, pattern in self._signals[self._registers :]:
-            zero, one = Const(0, 1), Const(1, 1)
-            values = [one if value else zero for value in pattern]
+            bits = {False: Const(0, 1), True: Const(1, 1), None: None}
+            values = [bits[value] for value in pattern]
             self._m.d.sync += signal.eq(by_number([*values[1:], values[0]], self.counter))
 
 
@@ -73,30 +77,40 @@ def _agree(a: Pattern, b: Pattern) -> bool:
     return all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))
 
 
-def by_number(ways: Sequence[Value], number: Iterable[Value]) -> Value:
+def by_number(ways: Sequence[Value | None], number: Iterable[Value]) -> Value:
     """Return the way with a number, by a tree of two-way multiplexers on the number's bits, the lowest bit first.
 
-    Equal objects need no multiplexer.
+    Equal objects need no multiplexer. A number whose way is None may return any way; at least one is not None.
     """
     level = list(ways)
     for bit in number:
-        pairs = zip(level[::2], [*level[1::2], level[-1]], strict=False)
-        level = [low if low is high else Mux(bit, high, low) for low, high in pairs]
+        pairs = zip(level[::2], [*level[1::2], None], strict=False)
+        level = [_either(low, high, bit) for low, high in pairs]
+    assert level[0] is not None
     return level[0]
 
 
-def choose(ways: Sequence[Value], slots: SlotSelects) -> Value:
+def _either(low: Value | None, high: Value | None, bit: Value) -> Value | None:
+    """Return `high` where the bit is 1, else `low`; the other one for None."""
+    if low is None or low is high:
+        return high
+    return low if high is None else Mux(bit, high, low)
+
+
+def choose(ways: Sequence[Value | None], slots: SlotSelects) -> Value:
     """Return the way of the present slot, with the fewest lookup tables.
 
     Args:
-        ways: Values by slot.
+        ways: Values by slot; None for a slot that may read any value. At least one is not None.
         slots: Select signals of the unit.
     """
     by_key: dict[Hashable, Value] = {}
-    ways = [by_key.setdefault(_key(way), way) for way in ways]
-    if all(isinstance(way, Const) for way in ways) or tables_by_counter(list(map(id, ways))) <= tables(len(by_key)):
+    ways = [None if way is None else by_key.setdefault(_key(way), way) for way in ways]
+    inputs = list(by_key.values())
+    keys = [None if way is None else id(way) for way in ways]
+    if all(isinstance(way, Const) for way in inputs) or tables_by_counter(keys) <= tables(len(inputs)):
         return by_number(ways, slots.counter)
-    return _chosen(ways, list(by_key.values()), slots)
+    return _chosen(ways, inputs, slots)
 
 
 def _key(way: Value) -> Hashable:
@@ -110,21 +124,24 @@ def tables(inputs: Count) -> Count:
 
 
 def tables_of(ways: Sequence[Hashable]) -> int:
-    """Return the lookup tables per bit of the multiplexer that `choose` builds for ways by slot."""
-    return min(tables(len(set(ways))), tables_by_counter(ways))
+    """Return the lookup tables per bit of the multiplexer that `choose` builds for ways by slot, None for any."""
+    return min(tables(len(set(ways) - {None})), tables_by_counter(ways))
 
 
 def tables_by_counter(ways: Sequence[Hashable]) -> int:
-    """Return the lookup tables per bit that join ways by two bits of the slot counter each."""
+    """Return the lookup tables per bit that join ways by two bits of the slot counter each; None stands for any."""
     level, count = list(ways), 0
     while len(level) > 1:
         groups = [tuple(level[k : k + JOINED]) for k in range(0, len(level), JOINED)]
-        count += sum(len(set(group)) > 1 for group in groups)
-        level = [group if len(set(group)) > 1 else group[0] for group in groups]
+        level = []
+        for group in groups:
+            different = set(group) - {None}
+            count += len(different) > 1
+            level.append(group if len(different) > 1 else next(iter(different), None))
     return count
 
 
-def _chosen(ways: Sequence[Value], inputs: Sequence[Value], slots: SlotSelects) -> Value:
+def _chosen(ways: Sequence[Value | None], inputs: Sequence[Value], slots: SlotSelects) -> Value:
     """Return the way of the present slot, by a tree in which each table joins four inputs or earlier tables."""
     level = [(value, frozenset(slot for slot, way in enumerate(ways) if way is value)) for value in inputs]
     first = (len(level) - 1) % (JOINED - 1)
