@@ -6,9 +6,9 @@ A plan holds the widths and tables that follow from the formats of operand and r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,36 @@ class Quadratic:
         """Return the bits to drop from that product to align it with the result."""
         return self.outer_frac - self.frac
 
+    @cached_property
+    def slope_width(self) -> int:
+        """Return the bits of c1 + d c2, with the sign."""
+        return signed_bits(slope for _, _, slope in self._ends())
+
+    @cached_property
+    def sum_width(self) -> int:
+        """Return the bits of c0 + d (c1 + d c2) before the last bits are dropped, with the sign."""
+        up, half = self.outer_frac - self.frac0, 1 << (self.outer_shift - 1)
+        return signed_bits((c0 << up) + half + d * slope for c0, d, slope in self._ends())
+
+    @cached_property
+    def product_widths(self) -> tuple[int, int]:
+        """Return the bits of d c2, and those of the product of d and the slope, with the sign."""
+        return signed_bits(d * c2 for d in self._offsets for c2 in self.c2), signed_bits(
+            d * slope for _, d, slope in self._ends()
+        )
+
+    @property
+    def _offsets(self) -> tuple[int, int]:
+        """Return the smallest and the largest d."""
+        return -(1 << (self.offset_bits - 1)), (1 << (self.offset_bits - 1)) - 1
+
+    def _ends(self) -> Iterator[tuple[int, int, int]]:
+        """Yield c0, an end of the range of d, and an end of the range of c1 + d c2, for each segment."""
+        half = 1 << (self.inner_shift - 1)
+        for c0, c1, c2 in zip(self.c0, self.c1, self.c2, strict=True):
+            for bend in ((d * c2 + half) >> self.inner_shift for d in self._offsets):
+                yield from ((c0, d, c1 + bend) for d in self._offsets)
+
     def rounded(self, u: Integers) -> Integers:
         """Return the function of u (int64), rounded half up."""
         segment = u >> self.offset_bits
@@ -93,6 +123,11 @@ def _quadratic(function: Callable[[Any], Any], bits: int, index_bits: int, frac:
     c0, c1, c2 = np.array(coefficients).T
     tables = (_integers(c0, frac0), _integers(c1, frac1), _integers(c2, frac2))
     return Quadratic(bits, index_bits, frac, frac0, frac1, frac2, *tables)
+
+
+def signed_bits(values: Iterable[int]) -> int:
+    """Return the bits, with the sign, that hold each of these integers."""
+    return 1 + max(value.bit_length() if value >= 0 else (-value - 1).bit_length() for value in values)
 
 
 def _integers(values: Any, frac: int) -> tuple[int, ...]:

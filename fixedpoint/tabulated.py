@@ -9,11 +9,13 @@ Segments grow with x: within a window of two octaves all have one width, since t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.fixedpoint.elementary import signed_bits
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, wide
 
 LARGEST_TABLE = 1 << 17
@@ -88,10 +90,37 @@ class TablePlan:
         """Return the bits to drop from d c2 to align it with c1."""
         return self.frac2 - self.frac1
 
-    @property
+    @cached_property
     def slope_width(self) -> int:
-        """Return the bits of the last factor of d: c1, or c1 + d c2, which may need one bit more."""
-        return self.widths[1] + self.degree - 1
+        """Return the bits of the last factor of d: c1, or c1 + d c2."""
+        return signed_bits(slope for _, _, slope in self._ends())
+
+    @cached_property
+    def sum_width(self) -> int:
+        """Return the bits of the sum before its `frac1` last bits are dropped, with the sign."""
+        return signed_bits((c0 << (self.frac1 - SPARE_BITS)) + d * slope for c0, d, slope in self._ends())
+
+    @cached_property
+    def product_widths(self) -> tuple[int, ...]:
+        """Return the bits of d c2 if there is a c2, and those of the product of d and the slope, with the sign."""
+        outer = signed_bits(d * slope for _, d, slope in self._ends())
+        if self.degree == 1:
+            return (outer,)
+        return signed_bits(d * self.coefficients[2][k] for k, offsets in self._segments() for d in offsets), outer
+
+    def _segments(self) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Yield the address, and the smallest and the largest d, for each segment."""
+        for window in self.windows:
+            half = 1 << (window.offset_bits - 1)
+            yield from ((window.first + k, (-half, half - 1)) for k in range(1 << window.index_bits))
+
+    def _ends(self) -> Iterator[tuple[int, int, int]]:
+        """Yield c0, an end of the range of d, and an end of the range of its last factor, for each segment."""
+        for k, offsets in self._segments():
+            c0, c1, *more = (column[k] for column in self.coefficients)
+            half = 1 << (self.inner_shift - 1) if more else 0
+            for bend in ((d * more[0] + half) >> self.inner_shift if more else 0 for d in offsets):
+                yield from ((c0, d, c1 + bend) for d in offsets)
 
 
 @lru_cache(maxsize=256)

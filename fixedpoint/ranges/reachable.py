@@ -38,6 +38,9 @@ class Reachable(NamedTuple):
     """Which nodes may overflow."""
     widths: tuple[int, ...]
     """Smallest number of bits, with the sign, that holds all values of a node."""
+    exact_widths: tuple[int | None, ...]
+    """Smallest number of bits, with the sign, that holds all rounded results of a node before they wrap or saturate;
+    None if no number is known."""
 
 
 def reachable(formatted: FormattedGraph) -> Reachable:
@@ -50,48 +53,74 @@ def reachable(formatted: FormattedGraph) -> Reachable:
         formatted: Graph with formats.
     """
     formats = formatted.formats
-    low, high = [fmt.limits[0] for fmt in formats], [fmt.limits[1] for fmt in formats]
-    overflows = [True] * len(formats)
+    bounds = _Bounds([fmt.limits for fmt in formats])
     for boxes in _divisions(formatted):
-        _narrow(formatted, boxes, low, high, overflows)
+        _narrow(formatted, boxes, bounds)
     widths = tuple(
         min(fmt.width, _width(math.ceil(a / fmt.step), math.floor(b / fmt.step)))
-        for fmt, a, b in zip(formats, low, high, strict=True)
+        for fmt, a, b in zip(formats, bounds.low, bounds.high, strict=True)
     )
-    return Reachable(tuple(low), tuple(high), tuple(overflows), widths)
+    exact = tuple(
+        _width(math.ceil(a / fmt.step), math.floor(b / fmt.step)) if math.isfinite(a) and math.isfinite(b) else None
+        for fmt, (a, b) in zip(formats, bounds.exact, strict=True)
+    )
+    return Reachable(tuple(bounds.low), tuple(bounds.high), tuple(bounds.overflows), widths, exact)
 
 
-def _narrow(
-    formatted: FormattedGraph,
-    boxes: dict[int, Interval],
-    low: list[float],
-    high: list[float],
-    overflows: list[bool],
-) -> None:
+class _Bounds:
+    """Bounds of all nodes, which each pass over the graph narrows.
+
+    Args:
+        limits: Smallest and largest value that the format of each node holds.
+    """
+
+    def __init__(self, limits: Sequence[tuple[float, float]]) -> None:
+        self.low, self.high = [low for low, _ in limits], [high for _, high in limits]
+        self.overflows = [True] * len(limits)
+        self.exact = [(-math.inf, math.inf)] * len(limits)
+        """Smallest and largest result before it wraps or saturates, by node."""
+
+    def of(self, node: int) -> Interval:
+        """Return the interval of a node's values."""
+        return Interval(np.float64(self.low[node]), np.float64(self.high[node]))
+
+    def narrow(self, node: int, values: Interval, limits: tuple[float, float]) -> Interval:
+        """Narrow the bounds of a node, and return the intervals (boxes,) of its values.
+
+        Args:
+            node: The node.
+            values: Intervals (boxes,) of its results before they wrap or saturate.
+            limits: Smallest and largest value of its format.
+        """
+        least, most = limits
+        fits = (values.low >= least) & (values.high <= most)
+        own = Interval(np.where(fits, values.low, least), np.where(fits, values.high, most)).within(self.of(node))
+        self.low[node], self.high[node] = float(np.min(own.low)), float(np.max(own.high))
+        low, high = self.exact[node]
+        self.exact[node] = max(low, float(np.min(values.low))), min(high, float(np.max(values.high)))
+        self.overflows[node] = self.overflows[node] and not (
+            self.exact[node][0] >= least and self.exact[node][1] <= most
+        )
+        return own
+
+
+def _narrow(formatted: FormattedGraph, boxes: dict[int, Interval], bounds: _Bounds) -> None:
     """Narrow the bounds of all nodes by a pass over the graph.
 
     Args:
         formatted: Graph with formats.
         boxes: Intervals (boxes,) of divided inputs.
-        low: Smallest values, by node.
-        high: Largest values, by node.
-        overflows: Which nodes may overflow.
+        bounds: Bounds of all nodes.
     """
     nodes = formatted.graph.nodes
     last = {a: i for i, node in enumerate(nodes) for a in node.args}
     ranges: dict[int, Interval] = {}
     for i, node in enumerate(nodes):
-        known = Interval(np.float64(low[i]), np.float64(high[i]))
         if node.op == "input":
-            ranges[i], overflows[i] = boxes.get(i, known), False
+            ranges[i], bounds.overflows[i] = boxes.get(i, bounds.of(i)), False
             continue
         values = _with_rounding(formatted, i, [ranges[a] for a in node.args])
-        least, most = formatted.formats[i].limits
-        fits = (values.low >= least) & (values.high <= most)
-        own = Interval(np.where(fits, values.low, least), np.where(fits, values.high, most)).within(known)
-        low[i], high[i] = float(np.min(own.low)), float(np.max(own.high))
-        overflows[i] = overflows[i] and not bool(np.all(fits))
-        ranges[i] = own
+        ranges[i] = bounds.narrow(i, values, formatted.formats[i].limits)
         for a in node.args:
             if last[a] == i:
                 ranges.pop(a, None)

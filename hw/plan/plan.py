@@ -236,6 +236,10 @@ class Plan:
         """Return whether some input overflows the operation of a node."""
         return self.bounds.overflows[node]
 
+    def exact_width(self, node: int) -> int | None:
+        """Return the bits of a node's rounded results before they wrap or saturate; None if no number is known."""
+        return self.bounds.exact_widths[node]
+
     def overflowing(self, delivery: FunctionOutputs) -> tuple[int, ...]:
         """Return the passes of a function in which an operation may overflow, in order."""
         scope_of = self.formatted.graph.scope_of

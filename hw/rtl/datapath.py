@@ -23,6 +23,7 @@ from dynagate.graph.parts import code_node
 from dynagate.hw.plan.flow import LATEST, FlowControl, FunctionEnd
 from dynagate.hw.plan.plan import FunctionOutputs, Plan, UnitClass
 from dynagate.hw.rtl.overflow import INPUTS, Flags, gather
+from dynagate.hw.units.latencies import parts
 from dynagate.hw.units.multiply import DspTarget, Multiply
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant, widened
 from dynagate.hw.units.slot_selects import SlotSelects
@@ -241,9 +242,10 @@ class _Values:
             self._on_slot(i, k, stage.eq(value))
             value = stage
         self._on_slot(i, last, self.chain[i][0].eq(value))
-        if len(wires.guard) and self.plan.may_overflow(i):
-            guard = Signal(len(wires.guard), name=f"{self.plan.signal_names[i]}_guard", reset_less=True)
-            self._on_slot(i, cycle, guard.eq(wires.guard))
+        guard_bits = wires.guard[: (self.plan.exact_width(i) or len(wires.guard) + to.width) - to.width + 1]
+        if len(guard_bits) and self.plan.may_overflow(i):
+            guard = Signal(len(guard_bits), name=f"{self.plan.signal_names[i]}_guard", reset_less=True)
+            self._on_slot(i, cycle, guard.eq(guard_bits))
             cycle, flag = cycle + 1, differ(guard)
             if len(guard) > INPUTS:  # two levels of lookup tables: not another behind them
                 cycle, flag = cycle + 1, delayed(self._home(i), flag, 1, f"{self.plan.signal_names[i]}_differs")
@@ -273,21 +275,33 @@ class _Values:
             for slot, ((_, a), (_, b)) in reads.items()
         }
         places = sorted({constant.bit_length() - 1 for constant in constants.values() if constant}) or [0]
-        core = Multiply(max(a for a, _ in widths), max(b for _, b in widths), places=places)
+        fracs = {i: a.frac + b.frac for i, ((_, a), (_, b)) in zip(operations.values(), reads.values(), strict=True)}
+        width_a, width_b = max(a for a, _ in widths), max(b for _, b in widths)
+        core = Multiply(width_a, width_b, self._product_width(width_a, width_b, fracs), places=places)
         ports: dict[str, dict[int, Value]] = {"a": {}, "b": {}, "c": {}}
-        fracs: dict[int, int] = {}
         self.units.submodules[name] = core
         # narrower than its class: wait, so that all of the class take equally long
         product = delayed(self.units, core.p, unit.latency - core.latency, f"{name}_p")
-        for slot, i in operations.items():
-            (a, format_a), (b, format_b) = reads[slot]
+        for slot, ((a, _), (b, _)) in reads.items():
             ports["a"][slot], ports["b"][slot] = a, b
             ports["c"][slot] = Const(
                 sum(1 << k for k, place in enumerate(places) if constants[slot] >> place & 1), len(places)
             )
-            fracs[i] = format_a.frac + format_b.frac
         self._cut(name, product, fracs)
         self._connect_ports(name, core, ports)
+
+    def _product_width(self, width_a: int, width_b: int, fracs: dict[int, int]) -> int:
+        """Return the bits of a multiplier's sums that some result needs.
+
+        Args:
+            width_a: Bits of one factor.
+            width_b: Bits of the other factor.
+            fracs: Fraction bits of the exact result, by node.
+        """
+        formats, full = self.formatted.formats, width_a + width_b
+        needs = [(self.plan.exact_width(i) or full) + max(frac - formats[i].frac, 0) for i, frac in fracs.items()]
+        last = max(part.weight for part in parts(width_a, width_b, self.fabric.multiplier))
+        return min(full, max(*needs, last + 2))
 
     def _cut(self, name: str, exact: Value, fracs: dict[int, int]) -> None:
         """Cut the results of a unit to the formats of their nodes. fracs: fraction bits of the exact result, by

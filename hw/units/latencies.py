@@ -79,13 +79,12 @@ def signed_width(values: tuple[int, ...]) -> int:
     return max(v.bit_length() for v in values) + 1
 
 
-def quadratic_products(plan: Quadratic) -> list[tuple[int, int, int]]:
-    """Return the operand and sum widths of the inner product and of the outer one."""
-    # c1 and the carries of d c2 may need one bit more than c1
-    slope = signed_width(plan.c1) + 1
+def quadratic_products(plan: Quadratic) -> list[tuple[int, int, int, int]]:
+    """Return the widths of operands, sum and product for the inner product and for the outer one."""
+    inner, outer = plan.product_widths
     return [
-        (plan.offset_bits, signed_width(plan.c2), slope + plan.inner_shift),
-        (plan.offset_bits, slope, plan.outer_frac + 3),
+        (plan.offset_bits, signed_width(plan.c2), plan.slope_width + plan.inner_shift, inner),
+        (plan.offset_bits, plan.slope_width, plan.sum_width, outer),
     ]
 
 
@@ -95,7 +94,7 @@ def quadratic_cycles(plan: Quadratic) -> int:
 
 
 def sine_products(source: Format, to: Format) -> list[tuple[int, ...]]:
-    """Return the operand and sum widths of the three products."""
+    """Return the widths of the three products: operands, and sum and product if they are narrower."""
     plan = sine_plan(source, to)
     return [(source.width, constant_width(plan.per_radian)), *quadratic_products(plan.quarter)]
 
@@ -107,7 +106,7 @@ def sine_latency(source: Format, to: Format) -> int:
 
 
 def exp_products(source: Format, to: Format) -> list[tuple[int, ...]]:
-    """Return the operand and sum widths of the three products."""
+    """Return the widths of the three products: operands, and sum and product if they are narrower."""
     plan = exp_plan(source, to)
     return [(source.width, constant_width(plan.per_unit)), *quadratic_products(plan.power)]
 

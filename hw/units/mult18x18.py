@@ -32,7 +32,7 @@ class Ecp5(DspTarget):
         m.submodules[name] = inner = Module()
         return slice_multiplexer.select_way(inner, filled, slots.counter)
 
-    def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
+    def product(self, m: Module, a: Value, b: Value, name: str, most: int) -> Value:
         product = Signal(signed(2 * BITS), name=f"product{name}")
         operands = {"A": _extended(a), "B": _extended(b), "C": Const(0, BITS)}
         m.submodules[f"block{name}"] = Instance(
@@ -44,7 +44,7 @@ class Ecp5(DspTarget):
             i_CLK0=ClockSignal(),
             **{f"o_P{k}": product[k] for k in range(2 * BITS)},
         )
-        return product[: len(a) + len(b)].as_signed()
+        return product[: min(len(a) + len(b), most)].as_signed()
 
 
 def _extended(value: Value) -> Value:

@@ -16,7 +16,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.wordlength.goal import DSP48E2, Multiplier
-from dynagate.hw.units.latencies import constant_width, dsp_blocks, parts, product_latency
+from dynagate.hw.units.latencies import ProductPart, constant_width, dsp_blocks, parts, product_latency
 from dynagate.hw.units.rescale import PACKED, delayed, shift_left
 from dynagate.hw.units.slot_selects import SlotSelects, choose
 
@@ -45,10 +45,18 @@ class DspTarget:
         """
         return choose(ways, slots)
 
-    def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
-        """Return a b, signed, two cycles later: behind operand registers and a product register."""
+    def product(self, m: Module, a: Value, b: Value, name: str, most: int) -> Value:
+        """Return a b, signed, two cycles later: behind operand registers and a product register.
+
+        Args:
+            m: Module to add to.
+            a: A factor.
+            b: A factor.
+            name: Suffix of the names of registers.
+            most: Largest number of bits that the result needs; it drops bits above.
+        """
         a, b = delayed(m, a, 1, f"a{name}", packed=True), delayed(m, b, 1, f"b{name}", packed=True)
-        product = Signal(signed(len(a) + len(b)), name=f"product{name}", reset_less=True, attrs=PACKED)
+        product = Signal(signed(min(len(a) + len(b), most)), name=f"product{name}", reset_less=True, attrs=PACKED)
         m.d.sync += product.eq(a * b)
         return product
 
@@ -66,7 +74,8 @@ class Multiply(wiring.Component):
     Args:
         width_a: Bits of a.
         width_b: Bits of b.
-        width: Bits of c and p; width_a + width_b unless the constant needs more.
+        width: Bits of c and p, which are the sum modulo 2**width; width_a + width_b by default.
+        product_width: Bits of a b; width_a + width_b by default.
         late_constant: Whether c arrives two cycles after a and b.
         places: Bits of the addend that may be 1. The port c is unsigned, with one bit for each of them; all others of
             the addend are 0 and take no adder's lookup table and no register. None: c is the addend.
@@ -77,13 +86,15 @@ class Multiply(wiring.Component):
         width_a: int,
         width_b: int,
         width: int = 0,
+        product_width: int = 0,
         *,
         late_constant: bool = False,
         places: Sequence[int] | None = None,
     ) -> None:
         self.width_a, self.width_b = width_a, width_b
         self.places = places
-        self.width = width = max(width, width_a + width_b)
+        self.width = width = width or width_a + width_b
+        self.product_width = product_width or width_a + width_b
         self.late_constant = late_constant
         self.latency = product_latency(width_a, width_b)
         super().__init__(
@@ -124,12 +135,23 @@ class Multiply(wiring.Component):
             for number, part in here:
                 a = delayed(m, _piece(self.a, part.low_a, part.bits_a), k, f"a{number}_early")
                 b = delayed(m, _piece(self.b, part.low_b, part.bits_b), k, f"b{number}_early")
-                terms.append(shift_left(fabric.product(m, a, b, str(number)), part.weight - weight))
+                product = fabric.product(m, a, b, str(number), self._part_width(part))
+                terms.append(shift_left(product, part.weight - weight))
             total = Signal(signed(self.width - weight), name=f"sum{k}", reset_less=True)
             m.d.sync += total.eq(_sum(m, terms, total, k))
             addend = total
         m.d.comb += self.p.eq(Cat(*done, addend))
         return m
+
+    def _part_width(self, part: ProductPart) -> int:
+        """Return the bits of a block's product that the sum needs.
+
+        Only a product of two signed pieces needs the sum of their bits, for the product of the two smallest numbers.
+        """
+        tops = (part.low_a + part.bits_a == self.width_a) + (part.low_b + part.bits_b == self.width_b)
+        pieces = part.bits_a + part.bits_b + (tops == 1)
+        own = self.product_width if part.bits_a + part.bits_b == self.width_a + self.width_b else pieces
+        return min(own, self.width - part.weight)
 
 
 def _sum(m: Module, terms: list[Value], total: Signal, step: int) -> Value:

@@ -16,7 +16,7 @@ class Computed(NamedTuple):
     """Value of a function."""
 
     value: Value
-    """Unsigned value below 4, with the fraction bits of the plan."""
+    """Value with the fraction bits of the plan. Its top bit is the sign."""
     cycles: int
     """Cycles from the argument to the value."""
 
@@ -54,7 +54,7 @@ def quadratic(m: Module, plan: Quadratic, u: Value) -> Computed:
         outer.c.eq(shift_left(c0, plan.outer_frac - plan.frac0)),
     ]
     shift = plan.outer_shift
-    return Computed(outer.p[shift : shift + plan.frac + 2], 1 + inner.latency + outer.latency)
+    return Computed(outer.p[shift:], 1 + inner.latency + outer.latency)
 
 
 def _table(plan: Quadratic) -> Memory:

@@ -68,7 +68,10 @@ class SinCos(wiring.Component):
             signed_size = signed_size + Const(half_bit, signed(half_bit.bit_length() + 1))
         wires = fit(m, signed_size, plan.quarter.frac, self.to, LAST, "o")
         o = Signal.like(self.o, name="value", reset_less=True)
-        guard = Signal(len(wires.guard), name="guard", reset_less=True)
-        m.d.sync += [o.eq(wires.value), guard.eq(wires.guard)]
-        m.d.comb += [self.o.eq(o), self.overflow.eq(differ(guard))]
+        m.d.sync += o.eq(wires.value)
+        m.d.comb += self.o.eq(o)
+        if len(wires.guard):
+            guard = Signal(len(wires.guard), name="guard", reset_less=True)
+            m.d.sync += guard.eq(wires.guard)
+            m.d.comb += self.overflow.eq(differ(guard))
         return m

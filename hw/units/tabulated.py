@@ -34,19 +34,18 @@ def plan_of(source_width: int, to_width: int, point: int) -> TablePlan:
     return plan
 
 
-def products(source_width: int, to_width: int, point: int) -> list[tuple[int, int, int]]:
-    """Return the operand and sum widths of the products, the innermost first."""
+def products(source_width: int, to_width: int, point: int) -> list[tuple[int, int, int, int]]:
+    """Return the widths of operands, sum and product for each product, the innermost first."""
     plan = plan_of(source_width, to_width, point)
-    outer = (plan.offset_width, plan.slope_width, plan.widths[0] + plan.frac1 - SPARE_BITS + 1)
-    if plan.degree == 1:
-        return [outer]
-    return [(plan.offset_width, plan.widths[2], plan.slope_width + plan.inner_shift), outer]
+    *inner, outer = plan.product_widths
+    sums = [(plan.offset_width, plan.widths[2], plan.slope_width + plan.inner_shift, bits) for bits in inner]
+    return [*sums, (plan.offset_width, plan.slope_width, plan.sum_width, outer)]
 
 
 def latency(source_width: int, to_width: int, point: int) -> int:
     """Return the cycles of the unit: the address if there are many windows, the table, and the products."""
     addressed = len(plan_of(source_width, to_width, point).windows) > WINDOWS_AT_ONCE
-    return 1 + addressed + sum(product_latency(a, b) for a, b, _ in products(source_width, to_width, point))
+    return 1 + addressed + sum(product_latency(a, b) for a, b, *_ in products(source_width, to_width, point))
 
 
 class TabulatedReciprocal(wiring.Component):
