@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from dynagate.base.explained import explained
 from dynagate.fixedpoint.format import WRAP, Arithmetic, Format
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.ranges.reachable import Reachable, reachable
+from dynagate.fixedpoint.wordlength.goal import DSP48E2, Multiplier
 from dynagate.graph.parts import needed, part_outputs, parts_of
 from dynagate.hw.export.identifiers import Names, plain
 from dynagate.hw.plan.bind import Binding, Source, bind
@@ -239,6 +240,23 @@ class Plan:
     def exact_width(self, node: int) -> int | None:
         """Return the bits of a node's rounded results before they wrap or saturate; None if no number is known."""
         return self.bounds.exact_widths[node]
+
+    def multiplier_widths(self, nodes: Sequence[int], block: Multiplier = DSP48E2) -> tuple[int, int, int]:
+        """Return the bits of both factors and of the sum, for a multiplier that computes these nodes.
+
+        The sum has the bits that some result needs, and at least two bits of the last block's product.
+
+        Args:
+            nodes: Products that share the multiplier.
+            block: Type of the device's multiplier block.
+        """
+        reads = [[each.format for each in self.port_operands(i)] for i in nodes]
+        width_a, width_b = (max(formats[port].width for formats in reads) for port in range(2))
+        needs = [2 + max(part.weight for part in latencies.parts(width_a, width_b, block))]
+        for i, (a, b) in zip(nodes, reads, strict=True):
+            dropped = max(a.frac + b.frac - self.formatted.formats[i].frac, 0)
+            needs.append((self.exact_width(i) or width_a + width_b) + dropped)
+        return width_a, width_b, min(width_a + width_b, max(needs))
 
     def overflowing(self, delivery: FunctionOutputs) -> tuple[int, ...]:
         """Return the passes of a function in which an operation may overflow, in order."""

@@ -23,7 +23,6 @@ from dynagate.graph.parts import code_node
 from dynagate.hw.plan.flow import LATEST, FlowControl, FunctionEnd
 from dynagate.hw.plan.plan import FunctionOutputs, Plan, UnitClass
 from dynagate.hw.rtl.overflow import INPUTS, Flags, gather
-from dynagate.hw.units.latencies import parts
 from dynagate.hw.units.multiply import DspTarget, Multiply
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant, widened
 from dynagate.hw.units.slot_selects import SlotSelects
@@ -242,7 +241,7 @@ class _Values:
             self._on_slot(i, k, stage.eq(value))
             value = stage
         self._on_slot(i, last, self.chain[i][0].eq(value))
-        guard_bits = wires.guard[: (self.plan.exact_width(i) or len(wires.guard) + to.width) - to.width + 1]
+        guard_bits = wires.guard_within(to, self.plan.exact_width(i))
         if len(guard_bits) and self.plan.may_overflow(i):
             guard = Signal(len(guard_bits), name=f"{self.plan.signal_names[i]}_guard", reset_less=True)
             self._on_slot(i, cycle, guard.eq(guard_bits))
@@ -269,15 +268,13 @@ class _Values:
         """Add a shared multiplier and its multiplexers."""
         formatted = self.formatted
         reads = {slot: self._operands(i) for slot, i in operations.items()}
-        widths = [(a.width, b.width) for (_, a), (_, b) in reads.values()]
         constants = {
             slot: rounding_constant(a.frac + b.frac - formatted.formats[operations[slot]].frac, formatted.arithmetic)
             for slot, ((_, a), (_, b)) in reads.items()
         }
         places = sorted({constant.bit_length() - 1 for constant in constants.values() if constant}) or [0]
         fracs = {i: a.frac + b.frac for i, ((_, a), (_, b)) in zip(operations.values(), reads.values(), strict=True)}
-        width_a, width_b = max(a for a, _ in widths), max(b for _, b in widths)
-        core = Multiply(width_a, width_b, self._product_width(width_a, width_b, fracs), places=places)
+        core = Multiply(*self.plan.multiplier_widths(list(fracs), self.fabric.multiplier), places=places)
         ports: dict[str, dict[int, Value]] = {"a": {}, "b": {}, "c": {}}
         self.units.submodules[name] = core
         # narrower than its class: wait, so that all of the class take equally long
@@ -289,19 +286,6 @@ class _Values:
             )
         self._cut(name, product, fracs)
         self._connect_ports(name, core, ports)
-
-    def _product_width(self, width_a: int, width_b: int, fracs: dict[int, int]) -> int:
-        """Return the bits of a multiplier's sums that some result needs.
-
-        Args:
-            width_a: Bits of one factor.
-            width_b: Bits of the other factor.
-            fracs: Fraction bits of the exact result, by node.
-        """
-        formats, full = self.formatted.formats, width_a + width_b
-        needs = [(self.plan.exact_width(i) or full) + max(frac - formats[i].frac, 0) for i, frac in fracs.items()]
-        last = max(part.weight for part in parts(width_a, width_b, self.fabric.multiplier))
-        return min(full, max(*needs, last + 2))
 
     def _cut(self, name: str, exact: Value, fracs: dict[int, int]) -> None:
         """Cut the results of a unit to the formats of their nodes. fracs: fraction bits of the exact result, by

@@ -146,10 +146,10 @@ class Multiply(wiring.Component):
     def _part_width(self, part: ProductPart) -> int:
         """Return the bits of a block's product that the sum needs.
 
-        Only a product of two signed pieces needs the sum of their bits, for the product of the two smallest numbers.
+        A piece below the top one is not negative. The product of two such pieces needs a bit for its sign.
         """
         tops = (part.low_a + part.bits_a == self.width_a) + (part.low_b + part.bits_b == self.width_b)
-        pieces = part.bits_a + part.bits_b + (tops == 1)
+        pieces = part.bits_a + part.bits_b + (tops == 0)
         own = self.product_width if part.bits_a + part.bits_b == self.width_a + self.width_b else pieces
         return min(own, self.width - part.weight)
 

@@ -31,6 +31,15 @@ class Wires(NamedTuple):
     They are compared by `differ` one cycle later, because they come out of a carry chain.
     """
 
+    def guard_within(self, to: Format, exact_width: int | None) -> Value:
+        """Return the guard bits below the copies of the sign that every result has.
+
+        Args:
+            to: Format of the result.
+            exact_width: Bits that hold all rounded results before they wrap; None if no number is known.
+        """
+        return self.guard if exact_width is None else self.guard[: max(exact_width - to.width + 1, 0)]
+
 
 def rounding_constant(shift: int, arithmetic: Arithmetic) -> int:
     """Return the constant to add before dropping `shift` bits."""

@@ -25,11 +25,13 @@ class OwnUnit(wiring.Component):
     latency = 1
     """Cycles from the operands to the result."""
 
-    def __init__(self, op: str, sources: Sequence[Format], to: Format, arithmetic: Arithmetic) -> None:
+    def __init__(
+        self, op: str, sources: Sequence[Format], to: Format, arithmetic: Arithmetic, exact_width: int | None
+    ) -> None:
         row = HARDWARE[op]
         assert isinstance(row, Own)
         self.wires = row.wires
-        self.sources, self.to, self.arithmetic = tuple(sources), to, arithmetic
+        self.sources, self.to, self.arithmetic, self.exact_width = tuple(sources), to, arithmetic, exact_width
         super().__init__(
             {
                 **{f"i{k}": In(signed(fmt.width)) for k, fmt in enumerate(self.sources)},
@@ -42,8 +44,9 @@ class OwnUnit(wiring.Component):
         m = Module()
         operands = [(getattr(self, f"i{k}"), fmt) for k, fmt in enumerate(self.sources)]
         wires = self.wires(m, operands, self.to, self.arithmetic, "o")
-        guard = Signal(len(wires.guard), reset_less=True)
-        m.d.sync += [self.o.eq(wires.value), guard.eq(wires.guard)]
+        bits = wires.guard_within(self.to, self.exact_width)
+        guard = Signal(len(bits), reset_less=True)
+        m.d.sync += [self.o.eq(wires.value), guard.eq(bits)]
         m.d.comb += self.overflow.eq(differ(guard))
         return m
 
@@ -59,7 +62,9 @@ class UnitOf(NamedTuple):
     """Constants at the other ports."""
 
 
-def unit_of(op: str, sources: Sequence[Format], to: Format, arithmetic: Arithmetic) -> UnitOf:
+def unit_of(
+    op: str, sources: Sequence[Format], to: Format, arithmetic: Arithmetic, exact_width: int | None = None
+) -> UnitOf:
     """Return the unit of an operation other than a product.
 
     Args:
@@ -67,10 +72,13 @@ def unit_of(op: str, sources: Sequence[Format], to: Format, arithmetic: Arithmet
         sources: Formats of the operands.
         to: Format of the result.
         arithmetic: Rounding and overflow.
+        exact_width: Bits that hold all rounded results of a sum before they wrap; None if no number is known.
     """
     row = HARDWARE[op]
     if isinstance(row, Own):
-        return UnitOf(OwnUnit(op, sources, to, arithmetic), tuple(f"i{k}" for k in range(len(sources))), {})
+        return UnitOf(
+            OwnUnit(op, sources, to, arithmetic, exact_width), tuple(f"i{k}" for k in range(len(sources))), {}
+        )
     assert isinstance(row, Elementary)
     held = {name: Const.cast(value) for name, value in row.constants(sources[0], to).items()}
     return UnitOf(row.core(*row.key(sources[0], to)), ("x",), held)

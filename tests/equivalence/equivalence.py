@@ -39,11 +39,11 @@ class ProductUnit(wiring.Component):
     ========  ===  ================================
     """
 
-    def __init__(self, widths: tuple[int, int], frac: int, to: Format, arithmetic: Arithmetic) -> None:
+    def __init__(self, widths: tuple[int, int, int], frac: int, to: Format, arithmetic: Arithmetic) -> None:
         self.core = Multiply(*widths)
         self.frac, self.to, self.arithmetic = frac, to, arithmetic
         self.latency = self.core.latency
-        ports = {f"i{k}": In(signed(width)) for k, width in enumerate(widths)}
+        ports = {f"i{k}": In(signed(width)) for k, width in enumerate(widths[:2])}
         super().__init__({**ports, "o": Out(signed(to.width)), "overflow": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
@@ -67,15 +67,14 @@ class Composed:
         self._units: dict[int, tuple[Simulation, UnitOf]] = {}
 
     @cached_property
-    def _widths(self) -> dict[int, tuple[int, int]]:
+    def _widths(self) -> dict[int, tuple[int, int, int]]:
         """Of the multiplier that a node shares with others."""
         node_at = {p: i for i, p in self.plan.position.items()}
-        widths: dict[int, tuple[int, int]] = {}
+        widths: dict[int, tuple[int, int, int]] = {}
         for by_slot in self.plan.binding.operations_of(self.plan.schedule).values():
             nodes = [node_at[p] for p in by_slot.values()]
             if isinstance(HARDWARE[self._graph.nodes[nodes[0]].op], Product):
-                pairs = [[x.format.width for x in self.plan.port_operands(i)] for i in nodes]
-                widths |= dict.fromkeys(nodes, (max(a for a, _ in pairs), max(b for _, b in pairs)))
+                widths |= dict.fromkeys(nodes, self.plan.multiplier_widths(nodes))
         return widths
 
     def results(self, inputs: dict[int, Word]) -> tuple[dict[int, Word], list[int]]:
@@ -107,7 +106,7 @@ class Composed:
         value = formatted.constants.get(i, (0, None))[0]
         words = [word or _bits(value, fmt.width) for word, fmt in zip(reads, sources, strict=True)]
         if i in self._widths:
-            words = [_extended(word, width) for word, width in zip(words, self._widths[i], strict=True)]
+            words = [_extended(word, width) for word, width in zip(words, self._widths[i][:2], strict=True)]
         held = {name: _bits(value.value, len(value)) for name, value in unit.held.items()}
         for name, word in [*zip(unit.operands, words, strict=True), *held.items()]:
             simulation.set(name, word)
@@ -124,7 +123,7 @@ class Composed:
             frac = sources[0].frac + sources[1].frac
             unit = UnitOf(ProductUnit(self._widths[i], frac, to, arithmetic), ("i0", "i1"), {})
         elif isinstance(HARDWARE[op], Own):
-            unit = unit_of(op, sources, to, arithmetic)
+            unit = unit_of(op, sources, to, arithmetic, self.plan.exact_width(i))
         else:
             unit = unit_of(op, sources, self.formatted.formats[i], self.formatted.arithmetic)
         return Simulation(netlist_of(unit.component), self.terms), unit
