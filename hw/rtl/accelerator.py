@@ -77,6 +77,7 @@ class Accelerator(wiring.Component):
         """Add the clock domain of the accelerator. Return a soft reset, and a signal that clears the counters."""
         m.domains.sync = sync = clock_domain(platform)
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
+        self.clock = sync.clk
         add_lasting_domain(m, sync, platform)
         return Signal(name="reset"), Signal(name="clear")
 
@@ -127,9 +128,16 @@ class Accelerator(wiring.Component):
             "hash_high": Const(digest >> 32, BITS),
         }
 
-    def _counters(self, m: Module, clear: Value, core: ShellStatus) -> dict[str, Value]:
-        """Return the registers that count events since the last clear, by name."""
-        counts = _Counts(m, clear)
+    def _counters(self, m: Module, clear: Value, core: ShellStatus, *, reset_less: bool = False) -> dict[str, Value]:
+        """Return the registers that count events since the last clear, by name.
+
+        Args:
+            m: Module to add them to.
+            clear: Signal that sets the counters to 0.
+            core: Events.
+            reset_less: Whether the counters need no reset, because `clear` is 1 after each reset.
+        """
+        counts = _Counts(m, clear, reset_less)
         entered, left = counts.later("entered", core.enter), counts.later("left", core.leave)
         samples_in, samples_out = counts.of("samples_in", entered), counts.of("samples_out", left)
         bad, first_bad = counts.first("bad_inputs", counts.later("bad", core.enter & core.bad_sample), samples_in)
@@ -155,12 +163,12 @@ class Accelerator(wiring.Component):
 class _Counts:
     """Counters that are cleared together."""
 
-    def __init__(self, m: Module, clear: Any) -> None:
-        self.m, self.clear = m, clear
+    def __init__(self, m: Module, clear: Any, reset_less: bool) -> None:
+        self.m, self.clear, self.reset_less = m, clear, reset_less
 
     def later(self, name: str, event: Value) -> Signal:
         """Register an event: the result is 1 one cycle after the event."""
-        register = Signal(event.shape(), name=name)
+        register = Signal(event.shape(), name=name, reset_less=self.reset_less)
         self.m.d.sync += register.eq(event)
         with self.m.If(self.clear):
             self.m.d.sync += register.eq(0)
@@ -168,7 +176,7 @@ class _Counts:
 
     def of(self, name: str, event: Any) -> Signal:
         """Count an event."""
-        count = Signal(BITS, name=name)
+        count = Signal(BITS, name=name, reset_less=self.reset_less)
         self.m.d.sync += count.eq(count + event)
         with self.m.If(self.clear):
             self.m.d.sync += count.eq(0)
@@ -184,7 +192,7 @@ class _Counts:
 
     def sticky(self, name: str, bits: Any) -> Signal:
         """Keep each bit that was ever 1."""
-        seen = Signal(len(bits), name=name)
+        seen = Signal(len(bits), name=name, reset_less=self.reset_less)
         self.m.d.sync += seen.eq(seen | bits)
         with self.m.If(self.clear):
             self.m.d.sync += seen.eq(0)

@@ -138,6 +138,8 @@ class Answered(NamedTuple):
     """Samples with a NaN or a number that does not fit, (samples,)."""
     cut: int
     """Number of samples that were cut short."""
+    holes: bool
+    """Whether one of them lacked a byte."""
 
 
 def processor_accesses(
@@ -168,7 +170,7 @@ def processor_accesses(
 
 def _of_results(answered: Answered) -> Counted:
     """Convert the answers of a core, which has one overflow flag."""
-    return Counted(answered.bad, answered.flagged, answered.flagged[:, None], answered.cut)
+    return Counted(answered.bad, answered.flagged, answered.flagged[:, None], answered.cut, answered.holes)
 
 
 def _bits(row: npt.NDArray[np.float32]) -> list[int]:

@@ -2,7 +2,7 @@
 
 The program is loaded before the first sample. While samples are under way, a damaged program follows, which the core
 refuses, and a program for another core. Then come the self-test of the core with its samples, and the correct program
-again. Now and then TLAST cuts a sample short.
+again. Now and then TLAST cuts a sample short, and some of these samples also lack a byte.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ FEWEST = ROUNDS + 3
 """Smallest number of groups of samples in these rounds, even if they take longer."""
 CUT_EVERY = 16
 """Number of groups of samples after which a sample is cut short."""
+FOREIGN = 6
+"""Number of times that a program for another core follows itself, while its answers wait."""
 RELOADED, LOADS = 3, 4
 """Round in which the program is loaded again, and cycles that this takes per word of the program."""
 
@@ -56,6 +58,8 @@ class Packet(NamedTuple):
     """Whether a number is NaN or does not fit."""
     reference: npt.NDArray[np.float64] | None = None
     """Float64 outputs."""
+    has_hole: bool = False
+    """Whether TKEEP omits a byte of the last beat's first word."""
 
 
 Group = list[Packet]
@@ -141,8 +145,8 @@ def _parts(end: int, loading: Words, answer: int) -> Group:
 
 
 def _reloaded(subject: Subject, loading: Words) -> Group:
-    """Return a damaged program, one for another core with a correct checksum, the self-test of the core with its
-    samples, and the program again.
+    """Return a damaged program, one for another core with a correct checksum, which is also cut short at each beat, the
+    self-test of the core with its samples, and the program again.
     """
     end = len(subject.names) - 1
     damaged, foreign = loading.copy(), loading[[0, -1]]
@@ -154,7 +158,14 @@ def _reloaded(subject: Subject, loading: Words) -> Group:
         packets = self_test_packets(Core(**subject.design.body.core))
         own = subject.names.index(SELF_TEST)
         tests = _parts(end, packets.loading, 1) + [Packet(own, *sample) for sample in packets.samples]
-    return [*_parts(end, damaged, 0), *_parts(end, foreign, 0), *tests, *_parts(end, loading, 1)]
+    (other,) = _parts(end, foreign, 0)
+    lanes = subject.in_bits // WORD
+    cuts = [
+        Packet(NONE, other.words[: beats * lanes], other.answer[:0], has_hole=has_hole)
+        for beats in range(1, min(subject.silent_beats, (len(other.words) - 1) // lanes) + 1)
+        for has_hole in (False, True)
+    ]
+    return [*_parts(end, damaged, 0), *cuts, *[other] * FOREIGN, *tests, *_parts(end, loading, 1)]
 
 
 def _streamed(subject: Subject, loading: Words, groups: list[Group], few: int) -> tuple[list[Packet], Ints]:
@@ -182,7 +193,8 @@ def _streamed(subject: Subject, loading: Words, groups: list[Group], few: int) -
             streamed += _reloaded(subject, loading)
         for place, packet in enumerate(group):
             if cut and k > alone and k % CUT_EVERY == 0 and place == len(group) - 1:
-                streamed.append(Packet(NONE, packet.words[: cut * axi.lanes], packet.answer[:0]))
+                has_hole = k // CUT_EVERY % 2 == 1
+                streamed.append(Packet(NONE, packet.words[: cut * axi.lanes], packet.answer[:0], has_hole=has_hole))
             streamed.append(packet)
         if k + 1 == alone or k + 1 in ends:
             bounds.append(len(streamed))
@@ -205,7 +217,9 @@ def _vectors(
         omits = np.array([k % 2 == 1 and not is_cut])
         beats = _beats(words, axi.lanes, is_cut or bool(last[k]))
         needed = WORD // 8 * ((len(words) - 1) % axi.lanes + 1)
-        inputs.append(insert_tkeep(beats, kept_bytes(len(beats), axi.width, needed, omits)[0]))
+        keep = kept_bytes(len(beats), axi.width, needed, omits)[0]
+        keep[-1, 0] &= not packet.has_hole
+        inputs.append(insert_tkeep(beats, keep))
         kept = np.zeros((subject.stored_beats[packet.end if not is_cut else -1], axi.lanes + 1), np.uint32)
         if not is_cut:
             answer = _beats(np.append(packet.answer, tags[k]), axi.lanes, bool(last[k]))
@@ -216,7 +230,8 @@ def _vectors(
         after = streamed[bounds[0] : bounds[stop - 1]]
         samples = [each for each in after if each.end < len(subject.names) - 1]
         flagged, bad = (np.array([getattr(each, of) for each in samples], np.bool_) for of in ("flagged", "bad"))
-        counted.append(Answered(stop, flagged, bad, sum(each.end == NONE for each in after)))
+        holes = any(each.has_hole for each in after)
+        counted.append(Answered(stop, flagged, bad, sum(each.end == NONE for each in after), holes))
     return Vectors(
         np.concatenate(inputs),
         np.concatenate(expected),

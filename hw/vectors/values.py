@@ -13,7 +13,7 @@ from dynagate.design.program import ProgramBody
 from dynagate.design.verilog_list import PLAIN, names_of
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.hw.processor.compiler.self_test import FIRST_BLOCK
-from dynagate.hw.processor.isa.shape import BLOCK_BITS
+from dynagate.hw.processor.isa.shape import BLOCK_BITS, RESET_CYCLES
 from dynagate.hw.rtl.regmap import REGISTERS
 from dynagate.hw.units.floating import BINARY32
 from dynagate.hw.vectors.broken import SampleFault, kinds_of
@@ -153,7 +153,7 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: VectorCounts, templ
         "SCOPES": len(subject.scopes),
         "LONGEST": subject.longest,
         "QUIET": subject.quiet,
-        "SILENCE": subject.quiet + 32 + (0 if subject.loads else 4 * design.interval),
+        "SILENCE": (max(subject.quiet, RESET_CYCLES) if subject.loads else subject.quiet + 4 * design.interval) + 32,
         "RESETS": 1 + (subject.module == ACCELERATOR),
         "RESET_ROUND": _reset_round(subject),
         "LOADS": int(subject.loads),

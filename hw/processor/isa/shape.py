@@ -56,6 +56,8 @@ READ = 3
 """Cycles from the address of an operand to its value: memory, output register, multiplexer."""
 SHARING = 2
 """Cycles from the result of a function or load to the shared memory's write port: multiplexer, sign."""
+RESET_CYCLES = 128
+"""Cycles for which a core stays in reset after a reset, a power of two. All instructions under way end in this time."""
 FLAG_CYCLES = 4
 """Cycles from the last result of a sample until its overflow flag is complete."""
 INPUT_CONVERSION = 2 + FROM_FLOAT_LATENCY

@@ -55,7 +55,8 @@ class BinaryPoints(wiring.Component):
         memory = Memory(shape=unsigned(max(self.bits, POINT.width)), depth=1 << self.bits, init=[])
         m.submodules.table = memory
         into, out = memory.write_port(), memory.read_port()
-        fresh, place, here = Signal(), Signal(self.bits), Signal(self.bits)
+        fresh, here = Signal(reset_less=True), Signal(self.bits)
+        place = Signal(self.bits, reset_less=True)
         m.d.comb += [
             into.addr.eq(self.rows.address),
             into.data.eq(self.rows.value),
@@ -159,7 +160,7 @@ class OutputConverter(wiring.Component):
             points.step.eq(self.valid & self.is_number),
             unit.x.eq(delayed(m, self.word[: self.core.word].as_signed(), 1, "number")),
             unit.point.eq(points.o),
-            self.o_valid.eq(delayed(m, self.valid, latency, "valid", reset=True)),
+            self.o_valid.eq(delayed(m, self.valid, latency, "valid")),
             self.o_word.eq(Mux(beside[0], unit.o, beside[3:])),
             Cat(self.o_ends, self.o_last).eq(beside[1:3]),
         ]

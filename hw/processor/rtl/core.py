@@ -206,7 +206,7 @@ class Processor(wiring.Component):
         """
         more = [loader.bad, loader.block] if self.core.floats else []
         m.submodules.tags = tags = SyncFIFO(width=LANE + 1 + sum(map(len, more)), depth=MOST_SAMPLES)
-        last, entered = Signal(), Signal()
+        last, entered = Signal(reset_less=True), Signal(reset_less=True)
         with m.If(loader.ends & self.i.valid):
             m.d.sync += last.eq(self.i.last)
         m.d.sync += entered.eq(loader.entered)

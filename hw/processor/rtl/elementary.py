@@ -86,7 +86,7 @@ class FunctionUnits(wiring.Component):
             assert unit.latency == latency, f"{name} takes {unit.latency} cycles, not {latency}"
             asked = Signal(name=f"asks_{name}")
             m.d.comb += asked.eq(sum((self.kind == kinds[op] for op in ops[1:]), start=self.kind == kinds[ops[0]]))
-            valid = delayed(m, asked, latency, f"{name}_valid", reset=True)
+            valid = delayed(m, asked, latency, f"{name}_valid")
             place = delayed(m, self.place, latency, f"{name}_place")
             with m.If(valid):
                 m.d.comb += [self.valid.eq(1), self.o.eq(unit.o), self.to.eq(place), self.overflow.eq(unit.overflow)]

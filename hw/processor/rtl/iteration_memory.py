@@ -65,7 +65,7 @@ class IterationMemory(wiring.Component):
         m.submodules[KEPT] = memory
         into, out = memory.write_port(), memory.read_port()
         address: Value = at
-        value, store = delayed(m, self.value, 1, "value"), delayed(m, self.store, 1, "store", reset=True)
+        value, store = delayed(m, self.value, 1, "value"), delayed(m, self.store, 1, "store")
         if isinstance(platform, AsynchronousReset):
             address, clears = Mux(self.clears, self._row(m, platform), at), self.clears
             value, store = Mux(clears, 0, value), store | clears
@@ -75,7 +75,7 @@ class IterationMemory(wiring.Component):
             into.en.eq(store),
             out.addr.eq(at),
             out.en.eq(1),
-            self.valid.eq(delayed(m, self.load, LOADING, "load", reset=True)),
+            self.valid.eq(delayed(m, self.load, LOADING, "load")),
             self.o.eq(delayed(m, out.data, LOADING - 2, "loaded", packed=True)),
             self.to.eq(delayed(m, self.place, LOADING, "place")),
         ]

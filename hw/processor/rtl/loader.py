@@ -101,16 +101,16 @@ class Loader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        count, half = Signal(self.core.input_bits + 1), Signal()
+        count, half = Signal(self.core.input_bits + 1, reset_less=True), Signal()
         self._loaded = loaded = lasting_register(1, "loaded", platform)[0]
-        left = Signal(REGION_SHIFT)
-        full, written, is_sample = Signal(2), Signal(), Signal()
+        left, is_sample = Signal(REGION_SHIFT, reset_less=True), Signal(reset_less=True)
+        full, written = Signal(2), Signal()
         whole = Signal()
         self._buffer(m, Cat(count[: self.core.input_bits], half), written)
         self._registers(m, platform)
         # a program waits until the last sample's results are sent, and samples wait for a program. All this is a
         # cycle late or two: a packet is followed by a pause; a sample's half is full until it is copied
-        idle, room, waits = Signal(), Signal(), Signal()
+        idle, room, waits = Signal(reset_less=True), Signal(reset_less=True), Signal()
         ready = loaded if self.clears is None else loaded & ~self.clears
         m.d.sync += [idle.eq(self.idle & ~full.any()), room.eq(ready & ~full.bit_select(half, 1))]
         m.d.sync += [self.takes_sample.eq(waits & room), self.takes_messages.eq(waits & idle)]
@@ -187,7 +187,7 @@ class Loader(wiring.Component):
 
     def _messages(self, m: Module, begins: Signal, number: Signal, platform: object) -> None:
         """Execute messages. begins, number: the current word is the head, or the number, of a message."""
-        head = Signal(LANE)
+        head = Signal(LANE, reset_less=True)
         kind, region = head[KIND_SHIFT:], head[REGION_SHIFT:KIND_SHIFT]
         m.submodules.crc = crc = Algorithm(crc_width=LANE, reflect_input=True, reflect_output=True, **CRC)(
             LANE
@@ -230,7 +230,7 @@ class Loader(wiring.Component):
         if core.floats:
             first = delayed(m, address[: core.input_bits] == 0, INPUT_CONVERSION, "is_first")
             address, value = delayed(m, address, INPUT_CONVERSION, "input_address"), self.i_number
-            written = delayed(m, written, INPUT_CONVERSION, "written", reset=True)
+            written = delayed(m, written, INPUT_CONVERSION, "written")
             with m.If(written):
                 m.d.sync += self.bad.eq(self.i_bad | (self.bad & ~first))
         m.d.comb += [

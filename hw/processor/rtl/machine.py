@@ -86,7 +86,7 @@ class _Writes:
         """Register the write port of one producer's memories."""
         self.at_once[bank] = write, place, bits
         self.late[bank] = (
-            delayed(m, write, 1, f"write{bank}_late", reset=True),
+            delayed(m, write, 1, f"write{bank}_late"),
             delayed(m, place, 1, f"place{bank}_late"),
             delayed(m, bits, 1, f"value{bank}_late"),
         )
@@ -152,7 +152,7 @@ class Machine(wiring.Component):
         m = Module()
         core = self.core
         word = self.word
-        running = delayed(m, self.running, FETCH, "running", reset=True)
+        running = delayed(m, self.running, FETCH, "running")
         phase = delayed(m, self.phase, FETCH, "phase")
         writes = _Writes(core)
         unfit: list[list[Value]] = [[] for _ in range(PHASES)]
@@ -173,21 +173,21 @@ class Machine(wiring.Component):
             for name in ("product_negative", "addend_negative", "select", "up", "down"):
                 m.d.comb += getattr(unit, name).eq(delayed(m, fields[name], READ, f"{name}{u}"))
             late = READ + unit.latency
-            writes_it = delayed(m, fields["write"] & running, late, f"write{u}", reset=True)
-            is_out = delayed(m, fields["out"] & running, late, f"out{u}", reset=True)
+            writes_it = delayed(m, fields["write"] & running, late, f"write{u}")
+            is_out = delayed(m, fields["out"] & running, late, f"out{u}")
             whose = delayed(m, phase, late, f"phase{u}")
             writes.add(m, u, writes_it, delayed(m, fields["place"], late, f"place{u}"), Cat(unit.o, unit.o_positive))
             m.d.comb += [
                 self.value[u].eq(unit.o),
                 self.out[u].eq(is_out),
             ]
-            flagged = delayed(m, writes_it | is_out, 1, f"computes{u}", reset=True) & unit.overflow
+            flagged = delayed(m, writes_it | is_out, 1, f"computes{u}") & unit.overflow
             whose = delayed(m, whose, 1, f"flagged{u}")
             for k, flags in enumerate(unfit):
                 flags.append(flagged & (whose == k))
             if u == 0:
                 arguments = [operands[name].o for name in OPERANDS]
-                tested = delayed(m, word[-1] & running, late, "test", reset=True)
+                tested = delayed(m, word[-1] & running, late, "test")
                 m.d.sync += self.positive.eq(tested & unit.o_positive)
         self._functions(m, word[low:], arguments, running, phase, unfit)
         self._shared(m, writes)
@@ -206,7 +206,7 @@ class Machine(wiring.Component):
         for name, bits in core.function_fields.items():
             fields[name] = delayed(m, field[low : low + bits], READ, f"function_{name}")
             low += bits
-        asked = delayed(m, running, READ, "function_running", reset=True)
+        asked = delayed(m, running, READ, "function_running")
         kind = Mux(asked, fields["kind"], 0)
         m.d.comb += [
             *(port.eq(x) for port, x in zip((functions.x, functions.y, functions.z), arguments, strict=True)),
@@ -226,7 +226,7 @@ class Machine(wiring.Component):
         # a function of one sample ends before the next one's begin, but for the flag
         shortest = READ + min(core.elementary.values())
         whose = delayed(m, phase, shortest, "function_phase")
-        flagged = Signal(name="function_flagged")
+        flagged = Signal(name="function_flagged", reset_less=True)
         whose_flag = Signal(2, name="function_flagged_phase", reset_less=True)
         m.d.sync += [flagged.eq(functions.valid & functions.overflow), whose_flag.eq(whose)]
         for k, flags in enumerate(unfit):
@@ -235,7 +235,7 @@ class Machine(wiring.Component):
     def _shared(self, m: Module, writes: _Writes) -> None:
         """Drive the shared memory's write port: a function or load result, else an input, else a constant."""
         core, functions = self.core, self.functions
-        written = Signal(name="shared_write")
+        written = Signal(name="shared_write", reset_less=True)
         place = Signal(core.place_bits, name="shared_place", reset_less=True)
         value = Signal(signed(core.word), name="shared_value", reset_less=True)
         valid, to, o = functions.valid, functions.to, functions.o
@@ -252,7 +252,7 @@ class Machine(wiring.Component):
             m.d.sync += [place.eq(self.part_address), value.eq(self.part_value)]
         signed_value = Cat(value, ~value[-1] & value[:-1].any())
         ports = (
-            delayed(m, written, SHARING - 1, "shared_write", reset=True),
+            delayed(m, written, SHARING - 1, "shared_write"),
             delayed(m, place, SHARING - 1, "shared_place"),
             delayed(m, signed_value, SHARING - 1, "shared_value"),
         )

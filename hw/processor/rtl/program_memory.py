@@ -60,7 +60,7 @@ class ProgramMemory(wiring.Component):
         m.d.sync += [at.eq(reader.address) for at, reader in zip(addresses, self.readers, strict=True)]
         with m.If(first.part):
             m.d.sync += addresses[0].eq(first.part_address[core.lane_bits :])
-        part = delayed(m, first.part, 1, "part", reset=True)
+        part = delayed(m, first.part, 1, "part")
         lane = delayed(m, first.part_address[: core.lane_bits], 1, "lane")
         value = delayed(m, first.part_value, 1, "value")
         words: list[list[Signal]] = [[] for _ in addresses]

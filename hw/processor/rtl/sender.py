@@ -68,8 +68,8 @@ class Sender(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         core = self.core
-        unit = Signal(range(core.units + 1))
-        count = Signal(core.output_bits + 1)
+        unit = Signal(range(core.units + 1), reset_less=True)
+        count = Signal(core.output_bits + 1, reset_less=True)
         sample = Signal()
         flags = Signal(2)
         m.d.comb += self.flagged.eq(flags.bit_select(sample, 1))
@@ -84,7 +84,7 @@ class Sender(wiring.Component):
                 m.d.sync += own.eq(self.step[k] - late)
         taken = Signal(core.units)
         results, there = self._results(m, taken)
-        wait = Signal(range(FLAG_CYCLES + 1))
+        wait = Signal(range(FLAG_CYCLES + 1), reset_less=True)
         step = Array(first)[sample] & (self.flagged & ~self.bad).replicate(len(first[0]))
         flag = Cat(self.flagged | self.bad, step)
         here, ready = Signal(signed(core.word)), Signal()

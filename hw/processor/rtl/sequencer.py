@@ -80,24 +80,26 @@ class Sequencer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        sample, step, is_last = Signal(init=1), Signal(self.core.input_bits + 1), Signal()
-        m.d.comb += self.sample.eq(sample)
+        sample, step = Signal(init=1), Signal(self.core.input_bits + 1, reset_less=True)
+        is_last = Signal(reset_less=True)
+        steps = [Signal.like(step, name=f"step{k}") for k in range(2)]
+        m.d.comb += [self.sample.eq(sample), *(port.eq(own) for port, own in zip(self.step, steps, strict=True))]
         go, again, begins = Signal(), Signal(), Signal()
         self._chosen(m, is_last, go, again, begins)
         # what was chosen holds from the block's first word on
-        fresh, goes_on = Signal(), Signal()  # of a sample, of an iteration
+        fresh, goes_on = Signal(reset_less=True), Signal(reset_less=True)  # of a sample, of an iteration
         with m.If(go | again):
             m.d.sync += [fresh.eq(go), goes_on.eq(again)]
         first = Signal()
         m.d.comb += first.eq(begins & (fresh | goes_on))
         m.d.sync += is_last.eq(step + 1 == self.steps)
-        started = Signal()
+        started = Signal(reset_less=True)
         m.d.sync += started.eq(first)
         with m.If(first):
             m.d.sync += [fresh.eq(0), goes_on.eq(0), step.eq(Mux(fresh, 0, step + 1)), sample.eq(sample ^ fresh)]
             for k in range(2):
                 with m.If((sample ^ fresh) == k):
-                    m.d.sync += self.step[k].eq(Mux(fresh, 0, step + 1))
+                    m.d.sync += steps[k].eq(Mux(fresh, 0, step + 1))
         self._copies(m, started, sample, step, is_last)
         return m
 
@@ -105,9 +107,10 @@ class Sequencer(wiring.Component):
         """Choose the next block. go, again: it is the first of a sample, or of another step. begins: its first word is
         next.
         """
-        block, current = Signal(BLOCK_BITS), self._table(m, following := Signal(BLOCK_BITS), begins)
+        block, following = Signal(BLOCK_BITS, reset_less=True), Signal(BLOCK_BITS, reset_less=True)
+        current = self._table(m, following, begins)
         at_end, busy = self._words(m, current, begins), Signal()
-        next_one, can_go, under_way = Signal(), Signal(), Signal(2)
+        next_one, can_go, under_way = Signal(), Signal(reset_less=True), Signal(2)
         repeats, ends = self._repeats(m, current, at_end & busy, begins), Signal()
         delay = Signal(AHEAD - 1)
         m.d.comb += [
@@ -123,8 +126,8 @@ class Sequencer(wiring.Component):
             under_way.eq(under_way + go - self.sent),
             can_go.eq(self.full.bit_select(next_one, 1) & (under_way < self.ahead) & ~go),
         ]
-        entry, first = Signal(BLOCK_BITS), Array(self.entry)[next_one]
-        behind = Signal(BLOCK_BITS)
+        entry, first = Signal(BLOCK_BITS, reset_less=True), Array(self.entry)[next_one]
+        behind = Signal(BLOCK_BITS, reset_less=True)
         m.d.sync += behind.eq(block + 1)
         with m.If(go):
             m.d.sync += [busy.eq(0), next_one.eq(~next_one), entry.eq(first), following.eq(first)]
@@ -166,8 +169,9 @@ class Sequencer(wiring.Component):
 
     def _words(self, m: Module, current: dict[str, Value], begins: Signal) -> Signal:
         """Count through the words of a block. Return whether the block ends AHEAD cycles later."""
-        counter, address = Signal(self.core.program_bits + 2), Signal(self.core.program_bits)
-        running, is_last_word, at_end = Signal(), Signal(), Signal()
+        counter = Signal(self.core.program_bits + 2, reset_less=True)
+        address = Signal(self.core.program_bits, reset_less=True)
+        running, is_last_word, at_end = Signal(), Signal(reset_less=True), Signal(reset_less=True)
         m.d.comb += [self.address.eq(address), self.running.eq(running)]
         m.d.sync += [
             counter.eq(counter + 1),
@@ -192,7 +196,8 @@ class Sequencer(wiring.Component):
             begins: Whether a block's first word is next.
         """
         iterations = [Signal(CONTROL["most"], name=f"iterations_of_level{k}") for k in range(LEVELS)]
-        here, is_most, more, repeats = Signal(CONTROL["most"]), Signal(), Signal(), Signal()
+        here, is_most = Signal(CONTROL["most"], reset_less=True), Signal(reset_less=True)
+        more, repeats = Signal(reset_less=True), Signal()
         m.d.sync += [here.eq(Array(iterations)[current["level"]] + 1), is_most.eq(here == current["most"])]
         level = current["next_control"][CONTROL["target"] :][: CONTROL["level"]]
         with m.If(begins):
@@ -209,8 +214,9 @@ class Sequencer(wiring.Component):
         """Copy the inputs of a step to the shared memory; each step's own inputs follow those of earlier steps in the
         buffer.
         """
-        copied, place = Signal(self.core.input_bits + 1), Signal(self.core.input_bits)
-        behind = Signal(self.core.input_bits)  # where this iteration's own inputs begin
+        copied = Signal(self.core.input_bits + 1, reset_less=True)
+        place = Signal(self.core.input_bits, reset_less=True)
+        behind = Signal(self.core.input_bits, reset_less=True)  # where this iteration's own inputs begin
         copying = Signal()
         m.d.comb += [
             self.copying.eq(copying),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, ResetInserter, Value
+from amaranth.hdl import Const, DomainRenamer, Module, Signal, Value
 from amaranth.lib.wiring import connect
 from dynagate.base.errors import ArgumentError
 from dynagate.base.ownership import head_lines, with_head
 from dynagate.design.verilog_list import PLAIN
-from dynagate.hw.processor.isa.shape import Core
+from dynagate.hw.export.style import AsynchronousReset, clock_domain
+from dynagate.hw.processor.isa.shape import FETCH, FLAG_CYCLES, LOAD, NOISE, RESET_CYCLES, Core
 from dynagate.hw.processor.rtl.core import Processor
 from dynagate.hw.processor.rtl.iteration_memory import KEPT
 from dynagate.hw.processor.rtl.program_memory import programmed
@@ -24,6 +25,8 @@ CORE_COMMAND = "dynagate bitstream --core --board NAME --only-project"
 """Name of the Verilog module."""
 MOST_CORES = 32
 """Largest number of cores in a shell."""
+CORES = "cores"
+"""Name of the clock domain of the cores, which a soft reset resets too."""
 BATCH_BIT = 16
 """Bit of register `stream` that sets TLAST to end a batch."""
 
@@ -48,7 +51,8 @@ class CoreShell(Accelerator):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        reset, clear = self._clocked(m, platform)
+        soft, clear = self._clocked(m, platform)
+        reset = self._lengthened(m, soft, platform)
         before, beats = InputBuffer(self.axi.width), WordsToBeats(self.axi.width)
         words = BeatsToWords(self.axi.width, one_each=self.one_each)
         dispatch, status = Dispatch(self.core, self.cores), CoreEvents(self.core, self.cores)
@@ -57,7 +61,7 @@ class CoreShell(Accelerator):
         parts = {"before": before, "words": words, "dispatch": dispatch, "collect": collect, "status": status}
         cores = {f"processor{k}": processor for k, processor in enumerate(processors)}
         for name, part in {**parts, **cores, "beats": beats}.items():
-            m.submodules[name] = ResetInserter(reset)(part)
+            m.submodules[name] = DomainRenamer(CORES)(part)
         programmed(m, self.core, processors)
         connect(m, before.beats, words.beats)
         connect(m, words.words, dispatch.words)
@@ -72,9 +76,30 @@ class CoreShell(Accelerator):
             connect(m, first.input_points, dispatch.points)
             connect(m, first.output_points, collect.points)
         self._offer(m, beats, reset)
-        self._controlled(m, reset, clear, self._registers(m, reset | clear, first, _events(words, dispatch, status)))
+        self._controlled(m, soft, clear, self._registers(m, reset | clear, first, _events(words, dispatch, status)))
         m.d.comb += self._at_the_ports(before, reset)
         return m
+
+    def _lengthened(self, m: Module, soft: Signal, platform: object) -> Signal:
+        """Add the clock domain of the cores. Return its reset, which lasts RESET_CYCLES longer than each reset.
+
+        In this time, the instructions under way end. Registers of pipelines therefore need no reset. An asynchronous
+        reset has a register of its own, because nothing else may read it.
+        """
+        kinds = ("multiply_add", LOAD, *self.core.elementary, *((NOISE,) if self.core.noise else ()))
+        assert FETCH + max(self.core.latency_of(kind) for kind in kinds) + FLAG_CYCLES < RESET_CYCLES
+        reset, count = Signal(name="reset_of_cores", init=1), Signal(range(RESET_CYCLES), name="reset_cycles")
+        m.domains.cores = cores = clock_domain(platform, CORES)
+        cores.clk, cores.rst = self.clock, reset  # one clock, so that no register sees it later than others
+        if isinstance(platform, AsynchronousReset):
+            cores.rst = Signal(name="asynchronous_reset_of_cores", init=1)
+        m.d.sync += count.eq(count + reset)
+        for register in (reset,) if cores.rst is reset else (reset, cores.rst):
+            with m.If(count == RESET_CYCLES - 1):
+                m.d.sync += register.eq(0)
+            with m.If(soft):
+                m.d.sync += register.eq(1)
+        return reset
 
     def _registers(self, m: Module, clear: Value, first: Processor, events: ShellStatus) -> AxiLite:
         """Add the AXI4-Lite registers.
@@ -88,7 +113,7 @@ class CoreShell(Accelerator):
         values = {
             **self._identity(self.core.device_hash),
             "ii": first.period,
-            **self._counters(m, clear, events),
+            **self._counters(m, clear, events, reset_less=True),
             "stream": Const(self.axi.width | (self.axi.last == PER_BATCH) << BATCH_BIT, BITS),
             "cores": Const(self.cores, BITS),
             "checksum": first.checksum,

@@ -49,7 +49,8 @@ class Dispatch(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         words, target = self.words, Signal(range(max(self.count, 2)))
-        is_head, goes_on, to_all, taken, accepted = Signal(init=1), Signal(), Signal(), Signal(), Signal()
+        is_head, goes_on = Signal(init=1), Signal(reset_less=True)
+        to_all, taken, accepted = Signal(), Signal(), Signal()
         all_take_messages = Cat(each.takes_messages for each in self.cores).all()
         target_takes_sample = Cat(each.takes_sample for each in self.cores).bit_select(target, 1)
         m.d.comb += [
@@ -123,11 +124,12 @@ class Collect(wiring.Component):
         m = Module()
         core, words = self.core, self.words
         source = Signal(range(max(self.count, 2)))
-        space, drains, moves = Signal(self.count), Signal(self.count), Signal()
+        space, drains = Signal(self.count, reset_less=True), Signal(self.count, reset_less=True)
+        moves = Signal()
         depth = WORDS_AFTER + (core.output_conversion if core.floats else 0)
         m.submodules.fifo = fifo = SyncFIFO(width=LANE + 2, depth=depth)
         # a register before the choice among words, and one for the space behind: three words may still come then
-        held, held_valid = Signal(LANE + 2, reset_less=True), Signal()
+        held, held_valid = Signal(LANE + 2, reset_less=True), Signal(reset_less=True)
         rows = [(each.last, each.ends, each.payload) for each in self.cores]
         last, ends, word = (Array(column)[source] for column in zip(*rows, strict=True))
         came, came_valid = held, held_valid
@@ -198,7 +200,7 @@ class CoreEvents(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        left, flagged = Signal(self.count), Signal(self.count)
+        left, flagged = Signal(self.count, reset_less=True), Signal(self.count, reset_less=True)
         m.d.comb += self.sent.eq(Cat(each.sent for each in self.cores))
         m.d.sync += [left.eq(self.sent), flagged.eq(Cat(each.flagged for each in self.cores))]
         m.d.comb += [

@@ -190,10 +190,11 @@ class WordsToBeats(wiring.Component):
             m.d.sync += self.tvalid.eq(0)
         with m.If(words.ready & words.valid):
             fresh = [words.word if k == 0 else Const(0, LANE) for k in range(lanes)]
-            with m.If(lane == 0):
-                m.d.sync += self.tdata.eq(Cat(fresh))
-            with m.Else():
-                m.d.sync += self.tdata.word_select(lane, LANE).eq(words.word)
+            m.d.sync += self.tdata.eq(Cat(fresh))
+            if lanes > 1:
+                with m.If(lane != 0):
+                    m.d.sync += self.tdata.eq(self.tdata)
+                    m.d.sync += self.tdata.word_select(lane, LANE).eq(words.word)
             m.d.sync += lane.eq(lane + 1)
             with m.If(words.ends | (lane == lanes - 1)):
                 m.d.sync += [self.tvalid.eq(1), self.tlast.eq(words.ends & words.last), lane.eq(0)]
