@@ -277,6 +277,59 @@ print(verilog.convert(top, {*top.ports, top.cd_sys.clk, top.cd_sys.rst}, name="t
 """
 """The module with plain ports, as Verilog."""
 
+LITEX_BUS = re.sub(r"\n.*a read that is left.*\n.*\n.*@\(negedge clk\);", "", WISHBONE_BUS)
+"""The same for a SoC of LiteX, whose Wishbone buses wait for every answer."""
+
+LITEX_SOC = """
+import pathlib, runpy, sys
+import migen
+from dynagate.hw.export.yosys import run_yosys
+from litex.build.sim import SimPlatform
+from litex.gen.fhdl import verilog
+from litex.soc.integration.soc import SoCRegion
+from litex.soc.integration.soc_core import SoCMini
+from litex.soc.interconnect import stream, wishbone
+
+(kind,) = [value for name, value in runpy.run_path(sys.argv[1]).items() if name.startswith("TwoJointArm")]
+IN = "sink_data sink_valid sink_last source_ready bus_adr bus_dat_w bus_sel bus_cyc bus_stb bus_we".split()
+OUT = "sink_ready source_data source_valid source_last bus_dat_r bus_ack bus_err".split()
+
+
+class Top(SoCMini):
+    def __init__(self):
+        platform = SimPlatform("SIM", [])
+        self.cd_sys = migen.ClockDomain("sys")
+        SoCMini.__init__(self, platform, 100_000_000, with_uart=False, with_timer=False, ident="")
+        self.accelerator = core = kind(platform)
+        region = SoCRegion(origin=0x9000_0400, size=0x100, cached=False)
+        self.bus.add_slave("accelerator", core.registers, region)
+        self.host = host = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+        self.bus.add_master("host", host)
+        beats = stream.Endpoint([("data", len(core.sink.data))])
+        self.comb += beats.connect(core.sink)
+        ends = {"sink": beats, "source": core.source, "bus": host}
+        self.ports = {migen.Signal(len(core.sink.keep), name="sink_keep")}
+        for name in (*IN, *OUT):
+            end, field = name.split("_", 1)
+            signal = getattr(ends[end], field)
+            port = migen.Signal(10 if field == "adr" else len(signal), name=name)
+            self.ports.add(port)
+            value = port | 0x9000_0000 >> 2 if field == "adr" else port
+            self.comb += signal.eq(value) if name in IN else port.eq(signal)
+
+
+top = Top()
+top.finalize()
+text = verilog.convert(top, {*top.ports, top.cd_sys.clk, top.cd_sys.rst}, name="top")
+pathlib.Path("soc.v").write_text(str(text))
+run_yosys(["read_verilog soc.v", "proc", "write_verilog -noattr converted.v"])
+print(pathlib.Path("converted.v").read_text())
+"""
+"""A SoC with a Wishbone bus that connects the module as its docstring does. The stream has no `keep`.
+
+Yosys translates the Verilog: Icarus Verilog never ends with LiteX's combinational blocks, which read what they write.
+"""
+
 AMARANTH_TOP = """
 import pathlib, runpy, sys
 from amaranth.back import rtlil
@@ -329,6 +382,7 @@ AXI_OUT = "ar_ready r_data r_resp r_valid aw_ready w_ready b_resp b_valid"
 WISHBONE = "bus_adr bus_dat_w bus_sel bus_cyc bus_stb bus_we"
 MODULES = {
     "litex": (["litex"], "litex", TOP, [], AXI_BUS),
+    "litex_soc": (["litex", "pyosys"], "litex", LITEX_SOC, [], LITEX_BUS),
     "amaranth": (["pyosys"], "amaranth", AMARANTH_TOP, ["", AXI, AXI_OUT], AXI_BUS),
     "amaranth_soc": (
         ["pyosys", "amaranth_soc"],
@@ -406,6 +460,7 @@ WIDE = {
     "litex": """
 from litex.soc.interconnect import axi
 kind(registers=axi.AXILiteInterface(data_width=32, address_width=12))
+kind(registers=axi.AXILiteInterface(data_width=32, address_width=7))
 """,
     "amaranth": """
 from amaranth.hdl import Module
@@ -414,9 +469,9 @@ wide = wiring.flipped(names["Registers"](12).create())
 wiring.connect(Module(), wiring.flipped(wide), kind().registers)
 """,
 }
-"""An attempt to connect a register bus whose addresses have 12 bits."""
+"""An attempt to connect a register bus of another address width. LiteX's buses have addresses of the SoC."""
 REFUSED = {
-    "litex": "has 32 data bits and 12 address bits; expected 32 and 8",
+    "litex": "has 32 data bits and 7 address bits; expected 32, and at least 8",
     "amaranth": "(unsigned\\(|\\b)12\\b.*\\b8\\b",
 }
 
