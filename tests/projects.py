@@ -35,6 +35,11 @@ def project(name: str, designs: Path, folder: Path) -> Project:
     return write_project(*_design(name, designs), folder)
 
 
+def choice_for(name: str, designs: Path) -> BoardFit:
+    """How the interval of `project` was chosen."""
+    return _design(name, designs)[1]
+
+
 def designed_for(name: str, designs: Path) -> Design:
     """The design of `project`."""
     return _design(name, designs)[0]

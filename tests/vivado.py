@@ -37,6 +37,11 @@ LITE_SIGNALS = {
 }
 FROM_MASTER = re.compile(r"T(DATA|VALID|LAST|KEEP)|(AW|AR)(ADDR|PROT|VALID)|W(DATA|STRB|VALID)|[BR]READY")
 """Signals that the master of an interface drives."""
+ACTUAL_CLOCKS = {
+    "PCW_ACT_FPGA0_PERIPHERAL_FREQMHZ": "PCW_FPGA0_PERIPHERAL_FREQMHZ",
+    "PSU__CRL_APB__PL0_REF_CTRL__ACT_FREQMHZ": "PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ",
+}
+"""Parameter of a processor that reports a clock, and the one that requests it."""
 SIZES = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
@@ -94,12 +99,14 @@ class Cell:
 class Vivado:
     """slack: in ns, of place and route. folder: of the script. registers: address of each that was declared.
 
-    pulse: total of pulse widths that are missed, in ns.
+    pulse: total of pulse widths that are missed, in ns. clock: that the device makes, as Vivado reports it; the
+    requested one if None.
     """
 
     folder: Path
     slack: float = 0.1
     pulse: float = 0.0
+    clock: str | None = None
     part: str = ""
     properties: dict[str, str] = field(default_factory=dict)
     sources: list[Path] = field(default_factory=list)
@@ -132,7 +139,20 @@ class Vivado:
     # project and files
 
     def do_puts(self, *arguments: str) -> None:
-        self.printed.append(arguments[-1])
+        if len(arguments) == 1:
+            self.printed.append(arguments[0])
+        else:
+            self._in_folder(arguments[0].removeprefix("file ")).write_text(arguments[1] + "\n")
+
+    def do_open(self, *arguments: str) -> str:
+        name, access = arguments
+        if access != "w":
+            raise TclError(f"open {name} {access}")
+        return f"file {name}"
+
+    def do_close(self, channel: str) -> None:
+        if not Path(channel.removeprefix("file ")).is_file():
+            raise TclError(f"nothing was written to {channel}")
 
     def do_create_project(self, *arguments: str) -> None:
         options, rest = parsed(arguments, flags="force in_memory", values="part", most=2)
@@ -221,10 +241,23 @@ class Vivado:
         _, (name, target) = parsed(arguments, least=2, most=2)
         if (name, target) == ("SLACK", "path worst"):
             return f"{self.slack}"
+        if (source := self._clock_source(name, target)) is not None:
+            self._after("validated")
+            return str(source) if self.clock is None else self.clock
         results = {"PROGRESS": "100%", "STATS.WNS": f"{self.slack}", "STATS.WHS": "0.01", "STATS.TPWS": f"{self.pulse}"}
         if name not in results or target not in ("run synth_1", "run impl_1"):
             raise TclError(f"no property {name} of {target}")
         return results[name]
+
+    def _clock_source(self, name: str, target: str) -> str | float | None:
+        """The clock that a property reports, as it was requested; None if the property reports no clock."""
+        if name == "CONFIG.FREQ_HZ" and target == "pin datapath_clock/clk_out1":
+            return float(self.cells["datapath_clock"].settings["CLKOUT1_REQUESTED_OUT_FREQ"]) * 1e6
+        kind, _, place = target.partition(" ")
+        for actual, requested in ACTUAL_CLOCKS.items():
+            if kind == "cell" and name == f"CONFIG.{actual}" and requested in self.cells[place].block.parameters:
+                return self.cells[place].settings[requested]
+        return None
 
     # block design
 

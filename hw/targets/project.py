@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 import shlex
@@ -44,10 +46,15 @@ FLOORPLAN = "floorplan.xdc"
 """Name of the constraints that place an accelerator on a die of a device of several."""
 CROSSINGS = f"{crossing.MODULE}.v"
 """Name of the file with the registers between dies."""
+CLOCK = "clock.json"
+"""Name of the file in which Vivado's script records the requested clock and the clock that the device makes."""
 README = "README.md"
 """Name of the instructions in a project."""
 KERNEL = "accelerator"
 """Name of the RTL kernel on a card, which holds the module `dynagate`."""
+CLOCK_TOLERANCE = 0.01
+"""Difference between the requested clock and the clock that the device makes, as a share, above which a warning is
+printed."""
 LAST_LINES = 20
 """Number of output lines in the error of a failed tool."""
 _VERSION = re.compile(r"\bv(20\d\d\.\d)\b")
@@ -76,7 +83,9 @@ class ProcessorBlock:
     width: str
     """Parameter for the bits of the memory port."""
     frequency: str
-    """Parameter for the clock in MHz."""
+    """Parameter for the requested clock in MHz."""
+    actual_frequency: str
+    """Parameter that holds the clock in MHz that the processor's dividers make."""
 
 
 PROCESSORS = {
@@ -94,6 +103,7 @@ PROCESSORS = {
         fixed={"PCW_USE_M_AXI_GP0": "1", "PCW_USE_S_AXI_HP0": "1"},
         width="PCW_S_AXI_HP0_DATA_WIDTH",
         frequency="PCW_FPGA0_PERIPHERAL_FREQMHZ",
+        actual_frequency="PCW_ACT_FPGA0_PERIPHERAL_FREQMHZ",
     ),
     "xck": ProcessorBlock(
         cell="zynq_ultra_ps_e_0",
@@ -114,6 +124,7 @@ PROCESSORS = {
         },
         width="PSU__SAXIGP2__DATA_WIDTH",
         frequency="PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ",
+        actual_frequency="PSU__CRL_APB__PL0_REF_CTRL__ACT_FREQMHZ",
     ),
 }
 """Zynq processors, by the beginning of the part's name."""
@@ -147,6 +158,8 @@ class VendorFlow:
     """Whether the device has a processor, which the block design configures."""
     runs: str = "Vivado"
     """Name of the tool that runs for hours, for README.md."""
+    clock_file: str | None = CLOCK
+    """Name of the file with the clock that the device makes; None if the tool chooses the clock itself."""
     versions: tuple[str, str] = ("2022.1", "2025.2")
     """Oldest and newest supported version of the tool (docs/boards.md)."""
 
@@ -192,6 +205,7 @@ FLOWS = {
         reset="ap_rst_n",
         link="xrt:accelerator.xclbin",
         registers_at="byte 0 of the kernel `accelerator`",
+        clock_file=None,
         versions=("2022.2", "2025.2"),
         seen="`clocks.txt` holds the clock: v++ lowers it where timing is not met.",
         runs="v++, which runs Vivado,",
@@ -437,6 +451,48 @@ def check_tool(flow: VendorFlow) -> bool:
     return True
 
 
+def actual_clock(project: Project) -> tuple[float, float] | None:
+    """Return the requested clock and the clock that the device makes, both in MHz; None if the tools recorded none.
+
+    Raises:
+        ProjectError: The file is damaged.
+    """
+    if project.flow.clock_file is None or not (path := project.folder / project.flow.clock_file).is_file():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        clocks = float(content["requested_mhz"]), float(content["actual_mhz"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ProjectError(f"{path} is damaged: {error!r}; expected two clocks in MHz", code="DG-SYNTH-029") from None
+    if not all(0 < clock < math.inf for clock in clocks):
+        raise ProjectError(f"{path} has the clocks {clocks}; expected two positive numbers of MHz", code="DG-SYNTH-030")
+    return clocks
+
+
+def clock_lines(project: Project, choice: BoardFit | None = None) -> list[str]:
+    """Return lines on the clock that the device makes, with the design's rates at it; none if the tools recorded none.
+
+    Args:
+        project: A project whose tools have run.
+        choice: The design and its modeled rates; None for cores.
+
+    Raises:
+        ProjectError: The file of the clock is damaged.
+    """
+    if (clocks := actual_clock(project)) is None:
+        return []
+    requested, actual = clocks
+    lines = [f"clock {actual:g} MHz, read back from {project.flow.tool}; {requested:g} MHz were requested"]
+    if choice is not None:
+        rates = replace(choice, clock_mhz=actual).rates
+        lines.append(f"end to end {rate_text(rates.end_to_end)} samples/s at this clock, modeled")
+    if abs(actual - requested) > CLOCK_TOLERANCE * requested:
+        lines.append(
+            f"warning: the clock is {actual / requested - 1:+.1%} off; the table above is for {requested:g} MHz"
+        )
+    return lines
+
+
 def choice_table(choice: BoardFit) -> str:
     """Return a table of the chosen design, its resources and its modeled rates."""
     board, planned, rates = choice.board, choice.plan, choice.rates
@@ -490,6 +546,7 @@ def _texts(content: _Content, flow: VendorFlow) -> dict[str, str]:
         "commands": flow.commands,
         "seen": flow.seen,
         "runs": flow.runs,
+        "clock_file": flow.clock_file,
         "link": flow.link,
         "opened": content.opened,
         "note": content.note,
@@ -592,12 +649,13 @@ class VendorTools(Toolchain):
         return megahertz
 
     def make_design(self, built: Design[Pipeline], choice: BoardFit, folder: Path, progress: Progress) -> list[str]:
-        return self._run(write_project(built, choice, folder), progress)
+        return self._run(write_project(built, choice, folder), progress, choice)
 
     def make_cores(self, cores: BoardCores, megahertz: float | None, folder: Path, progress: Progress) -> list[str]:
         return self._run(write_core_project(cores, folder, clock_mhz=megahertz), progress)
 
-    def _run(self, project: Project, progress: Progress) -> list[str]:
+    def _run(self, project: Project, progress: Progress, choice: BoardFit | None = None) -> list[str]:
         products = None if self.only_project else run_tool(project, progress=progress)
         to_type = [project.what_to_type()] if products is None and not self.only_project else []
-        return [str(project.folder), *to_type, *map(str, products or ())]
+        clock = [] if products is None else clock_lines(project, choice)
+        return [*clock, str(project.folder), *to_type, *map(str, products or ())]

@@ -180,6 +180,7 @@ def test_vivado_is_run_where_it_is_on_the_path(designs: Path, tmp_path: Path) ->
     assert products == [folder / "accelerator.bit", folder / "accelerator.hwh"]
     assert all(path.is_file() for path in products)
     assert "worst slack 0.1 ns" in (folder / "make.log").read_text()
+    assert "clock 100 MHz, read back from vivado; 100 MHz were requested\nend to end" in text
 
 
 @pytest.mark.usefixtures("vivado")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from dataclasses import replace
@@ -12,13 +13,14 @@ from dynagate import robots
 from dynagate.base.untrusted import plain_text
 from dynagate.hw import boards
 from dynagate.hw.rtl.regmap import REGISTERS
-from dynagate.hw.targets.project import write_project
+from dynagate.hw.targets.board_fit import rate_text
+from dynagate.hw.targets.project import ProjectError, actual_clock, clock_lines, write_project
 from pynqmetadata.frontends import Metadata
 from pynqmetadata.views.runtime.runtime_metadata_parser import RuntimeMetadataParser
 
 from tests import tcl
 from tests.hostile.texts import ONE_LINE
-from tests.projects import FUNCTION, SCRIPTS, VENDOR, designed, designed_for, project
+from tests.projects import FUNCTION, SCRIPTS, VENDOR, choice_for, designed, designed_for, project
 from tests.tcl import TclError
 from tests.vivado import Vivado
 
@@ -70,10 +72,44 @@ def test_the_script_of_each_board_runs(name: str, each: str, designs: Path, tmp_
         assert (folder / "accelerator.xo").is_file()
         return
     assert vivado.properties["board_part"] == board.board_part
+    clocks = json.loads((folder / "clock.json").read_text())
+    assert clocks == {"requested_mhz": board.clock_mhz, "actual_mhz": board.clock_mhz}
     assert vivado.printed == [f"worst slack 0.1 ns at {board.clock_mhz:g} MHz; wrote accelerator.bit"]
     assert (folder / "accelerator.bit").read_text() == "bits"
     shell = vivado.cells["accelerator_0"].interfaces
     assert shell["s_axis"].width == shell["m_axis"].width == board.link.width
+
+
+@pytest.mark.parametrize("name", [*ZYNQ, "vcu118"])
+def test_the_clock_that_the_device_makes_is_read_back(name: str, designs: Path, tmp_path: Path) -> None:
+    made = project(name, designs, tmp_path)
+    requested = boards.load(name).clock_mhz
+    assert clock_lines(made) == []
+    for share, is_warned in ((0.995, False), (0.96, True), (1.04, True)):
+        actual = requested * share
+        reported = f"{actual * 1e6:.0f}" if name == "vcu118" else f"{actual:.6f}"
+        vivado = Vivado(made.folder, clock=reported).run("build.tcl", engine())
+        warnings = [line for line in vivado.printed if line.startswith("WARNING: the device makes a clock of")]
+        assert len(warnings) == is_warned
+        assert actual_clock(made) == pytest.approx((requested, actual))
+        assert f"at {actual:g}" in vivado.printed[-1]
+        lines = clock_lines(made, choice_for(name, designs))
+        assert lines[0] == f"clock {actual:g} MHz, read back from vivado; {requested:g} MHz were requested"
+        assert (len(lines) == 3) == is_warned
+        rates = replace(choice_for(name, designs), clock_mhz=actual).rates
+        assert lines[1] == f"end to end {rate_text(rates.end_to_end)} samples/s at this clock, modeled"
+    vivado = Vivado(made.folder, clock="").run("build.tcl", engine())
+    assert vivado.printed[0].startswith("WARNING: Vivado reports no clock: ")
+    assert vivado.printed[-1] == f"worst slack 0.1 ns at {requested:g} MHz; wrote accelerator.bit"
+    assert clock_lines(made) == []
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"requested_mhz": 100, "actual_mhz": 0}', '{"requested_mhz": 100}', "[]"])
+def test_a_damaged_record_of_the_clock_is_refused(text: str, designs: Path, tmp_path: Path) -> None:
+    made = project("pynq-z2", designs, tmp_path)
+    (made.folder / "clock.json").write_text(text)
+    with pytest.raises(ProjectError, match=r"clock\.json (is damaged|has the clocks)"):
+        actual_clock(made)
 
 
 def test_registers_are_at_the_start_of_the_user_bar(designs: Path, tmp_path: Path) -> None:

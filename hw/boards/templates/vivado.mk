@@ -12,4 +12,4 @@ ooc: ooc.tcl ooc.xdc
 
 .PHONY: clean
 clean:
-	rm -rf ooc vivado .Xil vivado*.jou vivado*.log << products >> timing.txt utilization.txt
+	rm -rf ooc vivado .Xil vivado*.jou vivado*.log << products >> clock.json timing.txt utilization.txt
