@@ -48,9 +48,15 @@ class UsedTable:
 
     def visible(self, x: Integers) -> Flags:
         """Return which bits of the entries change the results of operands, (batch, bits of an entry)."""
+        return self.changes(x) != 0
+
+    def changes(self, x: Integers) -> npt.NDArray[np.int8]:
+        """Return the sign by which an inverted bit of the entry changes each result, (batch, bits of an entry)."""
         sound = self.result(x, 0, 0)
-        columns = [self.result(x, k, 1 << bit) != sound for k, width in enumerate(self.widths) for bit in range(width)]
-        return np.stack(columns, axis=1).astype(bool)
+        columns = [
+            np.sign(self.result(x, k, 1 << bit) - sound) for k, width in enumerate(self.widths) for bit in range(width)
+        ]
+        return np.stack(columns, axis=1).astype(np.int8)
 
     def read_by(self, low: int, high: int) -> Flags:
         """Return which entries any operand from low to high may read, (entries,)."""

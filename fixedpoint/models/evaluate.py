@@ -66,9 +66,20 @@ def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers],
     return Values(value, by_scope, Counter(dict(sorted(origins.items()))))
 
 
-def evaluate_in_numpy(formatted: FormattedGraph, inputs: Mapping[int, Integers], *, keep_all: bool = False) -> Values:
-    """Evaluate a graph on integers in numpy: the definition that `evaluate_integers` follows. Arguments are the
-    same.
+def evaluate_in_numpy(
+    formatted: FormattedGraph,
+    inputs: Mapping[int, Integers],
+    *,
+    keep_all: bool = False,
+    added: Mapping[int, int] = MappingProxyType({}),
+) -> Values:
+    """Evaluate a graph on integers in numpy: the definition that `evaluate_integers` follows.
+
+    Args:
+        formatted: Graph with formats.
+        inputs: Integers (batch,) of every input, by node.
+        keep_all: Whether to return all nodes, and not only the outputs.
+        added: Number to add to the integer of an operation, by node, to see which outputs it changes.
     """
     graph = formatted.graph
     batch = len(next(iter(inputs.values())))
@@ -86,7 +97,7 @@ def evaluate_in_numpy(formatted: FormattedGraph, inputs: Mapping[int, Integers],
                 integers.append(constant if node.args else np.full(batch, constant))
             operands = [FormattedIntegers(*pair) for pair in zip(integers, formats, strict=True)]
             result = FIXED[node.op].meaning.compute(operands, formatted.formats[i], formatted.arithmetic)
-            values[i] = result.value
+            values[i] = result.value + added[i] if i in added else result.value
             if np.count_nonzero(result.overflow):
                 by_scope[graph.scope_of[i]] |= result.overflow
                 if began := int(np.count_nonzero(result.overflow & ~overflowed)):

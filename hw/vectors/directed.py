@@ -3,13 +3,16 @@
 States are chosen from a pool by the integer model. A state is worth choosing for the points that it covers:
 
 * an operation overflows, and no other one of its pass does, so that a lost overflow bit is noticed;
-* an operation reads an entry of a table with an operand for which a certain bit of the entry changes the result.
+* an operation reads an entry of a table with an operand for which a certain bit of the entry changes an output.
+
+The last point is decided by two more evaluations of the graph for each operation, with 1 added to its result and with
+1 subtracted. For graphs that are too large for this, it counts if the bit changes the result of the operation.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +21,7 @@ import numpy.typing as npt
 from dynagate.fixedpoint.assign import fixed_constant
 from dynagate.fixedpoint.format import FormattedIntegers, Integers
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.models.evaluate import evaluate_integers
+from dynagate.fixedpoint.models.evaluate import evaluate_in_numpy, evaluate_integers
 from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.ranges.reachable import Reachable, reachable
 from dynagate.fixedpoint.table_use import UsedTable, table_of
@@ -29,7 +32,9 @@ Ints = npt.NDArray[np.int64]
 BLOCK = 1024
 """Number of states whose integers are kept at once."""
 VISITS = 2
-"""Number of samples that cover a point of a table if possible: rounding behind the table may hide one of them."""
+"""Number of samples that cover a point of a table if possible, if rounding behind the table may hide one of them."""
+MAX_EVALUATED = 1 << 27
+"""Largest number of evaluated nodes, over all states, with which changed outputs are sought."""
 
 
 class TableReads(NamedTuple):
@@ -41,7 +46,7 @@ class TableReads(NamedTuple):
     entries: Ints
     """Entry that each state reads, (states,)."""
     visible: Flags
-    """Which bits of the entry change the result, (states, bits)."""
+    """Which bits of the entry change an output, or the result of the operation for large graphs, (states, bits)."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,8 @@ class ObservedSamples:
     reads: tuple[TableReads, ...]
     bounds: Reachable
     """Values that the nodes may have for any input."""
+    visits: int
+    """Number of samples that cover a point of a table: 1 if its bit changes an output."""
 
     @property
     def alone(self) -> Flags:
@@ -80,19 +87,48 @@ def observed(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Obser
     count = len(next(iter(inputs.values())))
     overflow = np.zeros((count, len(nodes)), bool)
     operands: dict[int, list[Integers]] = {i: [] for i in tables}
+    seen: dict[int, list[Flags]] = {i: [] for i in tables}
+    is_exact = 2 * len(tables) * len(formatted.formats) * count <= MAX_EVALUATED
     for start in range(0, count, BLOCK):
         here = slice(start, start + BLOCK)
-        values = evaluate_integers(formatted, {i: x[here] for i, x in inputs.items()}, keep_all=True).value
+        block = {i: x[here] for i, x in inputs.items()}
+        values = evaluate_integers(formatted, block, keep_all=True).value
         for k, i in enumerate(nodes):
             overflow[here, k] = _overflow(formatted, i, values)
         for i in tables:
             operands[i].append(values[formatted.graph.nodes[i].args[0]])
+            if is_exact:
+                seen[i].append(_changes_outputs(formatted, block, i, values))
     reads = []
     for i, table in tables.items():
         x = np.concatenate(operands[i])
-        reads.append(TableReads(i, table, table.address(x), table.visible(x)))
+        changes = table.changes(x)
+        visible = changes != 0
+        if is_exact:
+            up, down = np.concatenate(seen[i]).T[:, :, None]
+            visible &= np.where(changes > 0, up, down)
+        reads.append(TableReads(i, table, table.address(x), visible))
     scopes = np.array([formatted.graph.scope_of[i] for i in nodes], np.int64)
-    return ObservedSamples(nodes, scopes, overflow, tuple(reads), bounds)
+    return ObservedSamples(nodes, scopes, overflow, tuple(reads), bounds, 1 if is_exact else VISITS)
+
+
+def _changes_outputs(
+    formatted: FormattedGraph, inputs: Mapping[int, Integers], node: int, values: Mapping[int, Integers]
+) -> Flags:
+    """Return whether an output changes if the result of a node is larger by 1, and if it is smaller by 1, (states, 2).
+
+    Args:
+        formatted: Graph with formats.
+        inputs: Integers (states,) of every input, by node.
+        node: The node.
+        values: Integers of all nodes.
+    """
+    outputs = formatted.graph.output_nodes
+    columns = []
+    for by in (1, -1):
+        changed = evaluate_in_numpy(formatted, inputs, added={node: by}).value
+        columns.append(np.any([changed[i] != values[i] for i in outputs], axis=0))
+    return np.stack(columns, axis=1)
 
 
 def _table_of(formatted: FormattedGraph, node: int) -> UsedTable | None:
@@ -122,7 +158,7 @@ def chosen(points: ObservedSamples, count: int) -> Ints:
     Half of them may be chosen for overflows, the others for tables.
     """
     first = _for_overflows(points, count // 2)
-    return np.concatenate([first, _for_tables(points.reads, count - len(first), first)])
+    return np.concatenate([first, _for_tables(points, count - len(first), first)])
 
 
 def _for_overflows(points: ObservedSamples, count: int) -> Ints:
@@ -142,22 +178,23 @@ def _for_overflows(points: ObservedSamples, count: int) -> Ints:
     return np.array(picked, np.int64)
 
 
-def _for_tables(reads: Sequence[TableReads], count: int, before: Ints) -> Ints:
+def _for_tables(points: ObservedSamples, count: int, before: Ints) -> Ints:
     """Return the states that cover most bits of tables. before: states that are chosen already."""
+    reads, visits = points.reads, points.visits
     if not reads or count <= 0:
         return np.zeros(0, np.int64)
     covered = {each.table.name: np.zeros((each.table.size, each.visible.shape[1]), np.int8) for each in reads}
 
     def gain(state: int) -> int:
         return sum(
-            int((each.visible[state] & (covered[each.table.name][each.entries[state]] < VISITS)).sum())
+            int((each.visible[state] & (covered[each.table.name][each.entries[state]] < visits)).sum())
             for each in reads
         )
 
     def take(state: int) -> None:
         for each in reads:
             covered[each.table.name][each.entries[state]] += each.visible[state] & (
-                covered[each.table.name][each.entries[state]] < VISITS
+                covered[each.table.name][each.entries[state]] < visits
             )
 
     for state in before:

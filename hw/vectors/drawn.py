@@ -23,10 +23,12 @@ SEED = 1
 """Default seed."""
 SHARES: dict[Kind, float] = {"uniform": 0.6, "limits": 0.2, "rest": 0.1}
 """Shares of the drawn samples by kind of states. The remaining ones are `BEYOND` times as far out as the limits."""
-CHOSEN = 0.4
+CHOSEN = 0.6
 """Share of all samples that are chosen from a pool, for overflows and tables, and not drawn."""
-POOL, FAR_POOL = 3000, 1500
-"""States of the region in that pool, and states far beyond it."""
+POOL, LARGEST_POOL, FAR_POOL = 3000, 9000, 1500
+"""Smallest and largest number of states of the region in that pool, and number of states far beyond it."""
+POOL_NODES = 1 << 22
+"""Number of nodes of the graph, over all states of the region in a pool between these two sizes."""
 FARTHEST = 6.0
 """Binary logarithm of the largest factor by which states of the pool exceed states of the region."""
 BEYOND = 3.0
@@ -66,7 +68,7 @@ def drawn_states(built: BuiltDatapath, count: int, seed: int, select: Select | N
         kept_in_limits(built.graph),
         count,
         seed,
-        None if select is None else SamplePool(format_limits(built.formatted), select),
+        None if select is None else pool_of(built.formatted, select),
     )
 
 
@@ -76,6 +78,14 @@ class SamplePool(NamedTuple):
     limits: Mapping[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
     """Smallest and largest value of each entry that the input's format holds, by input; others stay in the region."""
     select: Select
+    near: int
+    """Number of states of the region."""
+
+
+def pool_of(formatted: FormattedGraph, select: Select) -> SamplePool:
+    """Return the pool for a graph: the smaller the graph, the more states. select: function that chooses states."""
+    near = min(max(POOL_NODES // len(formatted.formats), POOL), LARGEST_POOL)
+    return SamplePool(format_limits(formatted), select, near)
 
 
 def format_limits(formatted: FormattedGraph) -> dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
@@ -133,13 +143,13 @@ def _chosen(
     draw: Callable[[int, int, Kind], Arrays], kept: Collection[str], count: int, seed: int, pool: SamplePool
 ) -> tuple[Arrays, Flags]:
     """Return states that are chosen from a pool, and which of them lie inside the region."""
-    near, wide = draw(POOL, seed + 2, "uniform"), draw(FAR_POOL, seed + 3, "uniform")
+    near, wide = draw(pool.near, seed + 2, "uniform"), draw(FAR_POOL, seed + 3, "uniform")
     far = _far(wide, kept, pool, seed)
     states = {key: np.concatenate([near[key], far[key]]) for key in near}
     picked = pool.select(states, count)
-    others = np.setdiff1d(np.arange(POOL), picked)[: count - len(picked)]  # if fewer than `count` are of use
+    others = np.setdiff1d(np.arange(pool.near), picked)[: count - len(picked)]  # if fewer than `count` are of use
     rows = np.concatenate([picked, others])
-    return {key: value[rows] for key, value in states.items()}, rows < POOL
+    return {key: value[rows] for key, value in states.items()}, rows < pool.near
 
 
 def _far(states: Arrays, kept: Collection[str], pool: SamplePool, seed: int) -> Arrays:

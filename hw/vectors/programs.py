@@ -27,11 +27,10 @@ from dynagate.hw.vectors.drawn import (
     SEED,
     Arrays,
     Flags,
-    SamplePool,
     Vectors,
     draw_states,
-    format_limits,
     kept_in_limits,
+    pool_of,
     result_rows,
 )
 from dynagate.hw.vectors.packets import (
@@ -113,7 +112,7 @@ def _of_function(
 
     pool = None  # the self-test of the core reaches overflows and tables
     if not is_tested(design):
-        pool = SamplePool(format_limits(formatted), lambda states, most: _selected(formatted, states, most))
+        pool = pool_of(formatted, lambda states, most: _selected(formatted, states, most))
     states, inside = draw_states(draw, kept, count * beside, seed, pool)
     states, strange = _strange(design, states, kept, seed)
     own = entered(design, states, _formats(formatted))

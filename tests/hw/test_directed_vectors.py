@@ -115,6 +115,18 @@ def test_a_bench_notices_bounds_that_a_value_leaves(
     assert "mismatch" in done.stdout or "expected" in done.stdout, done.stdout
 
 
+def test_a_bit_of_a_table_is_covered_only_if_it_changes_an_output(built: Design) -> None:
+    formatted, random = built.formatted, np.random.default_rng(3)
+    inputs = {i: random.integers(-(1 << 18), 1 << 18, 200) for i in formatted.graph.input_nodes}
+    values = evaluate_integers(formatted, inputs, keep_all=True).value
+    hidden = 0
+    for each in observed(formatted, inputs).reads:
+        by_unit = each.table.visible(values[formatted.graph.nodes[each.node].args[0]])
+        assert not (each.visible & ~by_unit).any()
+        hidden += int((by_unit & ~each.visible).sum())
+    assert hidden > 1000  # rounding behind the table
+
+
 def test_chosen_samples_read_all_tables_and_overflow_more_passes(built: Design) -> None:
     def seen(states: dict[str, np.ndarray]) -> tuple[int, int, int]:
         inputs = quantize_inputs(built.formatted, states)
