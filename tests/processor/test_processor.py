@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -214,15 +215,26 @@ def test_equal_requests_give_equal_words_and_cores() -> None:
     assert shell_text(tiny, axi) == shell_text(tiny, axi)
 
 
-@pytest.mark.parametrize("word", [24, *(pytest.param(word, marks=pytest.mark.long) for word in (18, 27, 32))])
-def test_the_unit_equals_the_integers(word: int, units: Path) -> None:
-    core, random, count = Core(word=word), np.random.default_rng(word), 2000
+LONG_WORDS = ((18, 0), (27, 0), (32, 0), (24, 1))
+
+
+@pytest.mark.parametrize(
+    ("word", "saturates"), [(24, 0), *(pytest.param(*each, marks=pytest.mark.long) for each in LONG_WORDS)]
+)
+def test_the_unit_equals_the_integers(word: int, saturates: int, units: Path) -> None:
+    core, random, count = Core(word=word, saturates=saturates), np.random.default_rng(word), 2000
     low, high = -(1 << (word - 1)), 1 << (word - 1)
     inputs = {name: random.integers(low, high, count) >> random.integers(0, word, count) for name in "abc"}
     inputs["a"][:4] = inputs["b"][:4] = inputs["c"][:4] = [low, high - 1, low, 0]
     for name in ("product_negative", "addend_negative", "select"):
         inputs[name] = random.integers(0, 2, count)
     inputs |= {name: random.integers(0, 32, count) for name in ("up", "down")}
+    # sums that are nearly rounded to the lowest or the highest number of a word
+    borders = itertools.product((low, high - 1), (-1, 1), (-1, 0, 1), range(1, word))
+    for k, (end, sign, step, shift) in enumerate(borders, 4):
+        row = {"a": 1, "b": sign * (1 << (shift - 1)) + step, "c": end, "up": shift, "down": shift}
+        for name, value in {**row, "product_negative": 0, "addend_negative": 0, "select": 0}.items():
+            inputs[name][k] = value
     inputs["positive"] = (inputs["a"] > 0).astype(np.int64)
     expected = []
     for k in range(count):
