@@ -386,6 +386,7 @@ def demand(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> 
     limits = {name: math.ceil(count * classes[name].spare / ii) for name, count in counts.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))
     problem = Problem(tuple(operations), ii, limits, outputs)
+    problem = replace(problem, limits={name: max(n, limits[name]) for name, n in problem.units_at_once().items()})
     early = []
     for part in parts_of(graph.name):
         read = tuple(dict.fromkeys(position[root[i]] for i in part_outputs(graph, part) if root[i] in position))

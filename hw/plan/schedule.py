@@ -23,6 +23,10 @@ MOST_STAGES = 64
 """Largest number of additional register stages behind a product or a sum. No FPGA needs as many."""
 
 
+MOST_WAITING = 4
+"""Largest number of operations of the critical path that share a slot of a unit; each one but the first waits."""
+
+
 class ScheduleError(Error, ValueError):
     """A scheduling problem or a schedule breaks a rule; the text names the operation."""
 
@@ -136,6 +140,26 @@ class Problem:
     def critical_path(self) -> int:
         """Return the cycles from the first start to the last result with unlimited units."""
         return max(self.earliest, default=0)
+
+    def latest(self, length: int) -> list[int]:
+        """Return, for each operation, its latest start in a schedule of this latency with unlimited units."""
+        starts = [0] * len(self.operations)
+        for i in reversed(range(len(self.operations))):
+            end = min((starts[u] for u in self.users[i]), default=length)
+            starts[i] = min(end, self.deadlines.get(i, length)) - self.operations[i].latency
+        return starts
+
+    def units_at_once(self) -> dict[str, int]:
+        """Return the units of each class with which at most MOST_WAITING operations of the critical path share a slot.
+
+        Otherwise they lengthen the latency, like the sines of all legs, which start together when a sample enters.
+        """
+        starts = zip(self.operations, self.earliest, self.latest(self.critical_path()), strict=True)
+        counts = Counter((o.resource, late % self.ii) for o, ready, late in starts if late + o.latency == ready)
+        return {
+            name: math.ceil(max((n for (other, _), n in counts.items() if other == name), default=0) / MOST_WAITING)
+            for name in self.limits
+        }
 
     @cached_property
     def deadlines(self) -> dict[int, int]:

@@ -54,6 +54,14 @@ def test_units_that_nothing_uses_are_left_out() -> None:
     assert schedule.length == 5
 
 
+def test_operations_of_the_critical_path_do_not_queue_at_one_unit() -> None:
+    sines = [op(f"sine{k}", 0, latency=3, on="sin") for k in range(8)]
+    late = [op(f"late{k}", 0, latency=1, on="sin") for k in range(9)]  # these have slack
+    legs = Problem((op("a"), *sines, *late), 64, {"sin": 1, "mul": 1}, tuple(range(1, 9)))
+    assert legs.units_at_once() == {"sin": 2, "mul": 0}
+    assert modulo_schedule(replace(legs, limits={"sin": 2})).length == legs.critical_path() + 6
+
+
 def test_a_placed_operation_moves_for_one_with_less_slack() -> None:
     operations = (
         op("a"),
