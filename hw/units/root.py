@@ -40,8 +40,8 @@ class Root(wiring.Component):
         m = Module()
         negative = self.x[-1]
         size = self.x[:-1] & (~negative).replicate(self.source_width - 1)
-        moved: Value = Cat(Const(0, self.shift), size) if self.shift >= 0 else size[-self.shift :]
-        rest: Value = Cat(moved, Const(0, 2 * self.bits - len(moved)))
+        size = size[max(-self.shift, 0) :]
+        rest: Value = Cat(size, Const(0, 2 * self.bits - len(size) - max(self.shift, 0)))  # the bits below are 0
         root: Value = Const(0, 0)
         remainder: Value = Const(0, signed(2))
         for k in range(self.bits):
@@ -49,10 +49,10 @@ class Root(wiring.Component):
             subtracts = ~remainder[-1]
             term = Cat(~subtracts, Const(1, 1), root ^ subtracts.replicate(k), subtracts).as_signed()
             left = Signal(signed(k + 3), name=f"remainder_{k}", reset_less=True)
-            brought_down = Cat(rest[-2:], remainder).as_signed()
+            brought_down = Cat(Const(0, max(2 - len(rest), 0)), rest[-2:], remainder).as_signed()
             m.d.sync += left.eq(brought_down + term + subtracts)
             root = Cat(~left[-1], delayed(m, root, 1, f"root_{k}")) if k else ~left[-1]
-            rest = delayed(m, rest[:-2], 1, f"rest_{k}")
+            rest = delayed(m, rest[:-2], 1, f"rest_{k}") if len(rest) > 2 else Const(0, 0)
             remainder = left
         rounded = Signal(unsigned(self.bits + 1), name="rounded", reset_less=True)
         m.d.sync += rounded.eq(root + 1)

@@ -12,18 +12,23 @@ import numpy.typing as npt
 from dynagate.design.codec import Words
 from dynagate.design.source import source_digest
 from dynagate.fixedpoint.format import Format, Integers
+from dynagate.fixedpoint.table_use import table_of
 from dynagate.hw.processor.checker.replay import replay
 from dynagate.hw.processor.compiler.self_test import (
     COUNTER,
+    INVERTED,
     MIXED,
     NAMES,
     NESTED,
     PER_STEP,
-    PROBES,
+    PROBED,
     RARE,
+    RECIPROCAL,
     STEPS,
     SWEPT,
     SelfTest,
+    has_reciprocals,
+    reciprocal_formats,
     self_test,
 )
 from dynagate.hw.processor.compiler.words import input_formats, output_formats
@@ -38,6 +43,8 @@ COUNTERS = ((0, 1, 2, 3), (3, 0, 1, 9))
 """Iterations, by step, of the loop that ends by a test. A loop has at least one, and at most three."""
 SEED = 1
 """Seed of the operands."""
+CANDIDATES = 1 << 20
+"""Number of operands of reciprocals that are tried."""
 _FILE = "samples.npz"
 
 Inputs = dict[int, Integers]
@@ -88,8 +95,10 @@ def self_test_packets(core: Core) -> SelfTestPackets:
 def _samples(test: SelfTest) -> Iterator[TestSample]:
     """Yield the samples of all functions, in random order."""
     draw = np.random.default_rng(SEED)
-    drawn = ((MIXED, mixed_inputs), (NESTED, _nested), (SWEPT, _plain))
-    of_functions = [samples_of_function(test, function, inputs(test.schedule.core, draw)) for function, inputs in drawn]
+    core = test.schedule.core
+    drawn = [(MIXED, mixed_inputs), (NESTED, _nested), (SWEPT, _plain)]
+    drawn += [(INVERTED, _inverted)] if has_reciprocals(core) else []
+    of_functions = [samples_of_function(test, function, inputs(core, draw)) for function, inputs in drawn]
     samples = [sample for own in of_functions for sample in own]
     return (samples[k] for k in draw.permutation(len(samples)))
 
@@ -99,23 +108,24 @@ def _plain(core: Core, draw: np.random.Generator, count: int = 1) -> list[Inputs
     most = 1 << (core.word - 1)
     shared = {k: draw.integers(-most, most, count) for k in range(1, len(NAMES)) if k not in PER_STEP}
     steps = []
-
-    def rounded(values: Integers) -> Integers:  # a float32 has 24 bits
-        return values & -(1 << max(core.word - 24, 0)) if core.floats else values
-
     for _ in range(STEPS):
         own = {k: draw.integers(1 - most // 2, most // 2, count) for k in PER_STEP}
         own[NAMES.index(RARE)] = draw.integers(most // 2, most, count)
         own[NAMES.index(COUNTER)] = np.zeros(count, np.int64)
-        steps.append({k: rounded(x) for k, x in {**shared, **own}.items()})
+        steps.append({k: _rounded(core, x) for k, x in {**shared, **own}.items()})
     return steps
+
+
+def _rounded(core: Core, values: Integers) -> Integers:
+    """Return integers that the streams of a core carry exactly: a float32 has 24 bits."""
+    return values & -(1 << max(core.word - 24, 0)) if core.floats else values
 
 
 def mixed_inputs(core: Core, draw: np.random.Generator) -> list[Inputs]:
     """Return inputs of which each sample overflows in one instruction and one step, besides `PLAIN` ones."""
     most = (1 << (core.word - 1)) - (1 << max(core.word - 24, 0))
-    extremes = [(NAMES.index(f"probe{k}"), sign * most) for k in range(PROBES) for sign in (1, -1)]
-    extremes += [(NAMES.index(RARE), 1), (NAMES.index(RARE), -most // 2)]
+    extremes = [(NAMES.index(name), sign * most) for name in PROBED for sign in (1, -1)]
+    extremes += [(NAMES.index(RARE), 1), (NAMES.index(COUNTER), -1)]
     steps = _plain(core, draw, len(extremes) + PLAIN)
     for k, (node, value) in enumerate(extremes):
         steps[k % STEPS][node][k] = value
@@ -128,6 +138,37 @@ def _nested(core: Core, draw: np.random.Generator) -> list[Inputs]:
     for k, step in enumerate(steps):
         step[NAMES.index(COUNTER)] = np.array([row[k] for row in COUNTERS])
     return steps
+
+
+def _inverted(core: Core, draw: np.random.Generator) -> list[Inputs]:
+    """Return inputs for which each bit of the table of reciprocals changes a result, if an operand among many does."""
+    operands = reciprocal_operands(core, draw)
+    per_sample = STEPS * len(PER_STEP)
+    count = -(-len(operands) // per_sample)
+    rows = np.resize(operands, (STEPS, len(PER_STEP), count))
+    return [
+        {**plain, **dict(zip(PER_STEP, own, strict=True))}
+        for plain, own in zip(_plain(core, draw, count), rows, strict=True)
+    ]
+
+
+def reciprocal_operands(core: Core, draw: np.random.Generator) -> Integers:
+    """Return operands for which the bits of the table of reciprocals change the result, most bits of an entry first."""
+    table = table_of(RECIPROCAL, *reciprocal_formats(core))
+    assert table is not None
+    operands = _rounded(core, draw.integers(1 << core.word - 2, 1 << core.word - 1, CANDIDATES))
+    visible, entries = table.visible(operands), table.address(operands)
+    missing = np.ones((table.size, visible.shape[1]), np.bool_)
+    chosen = list[Integers]()
+    while True:
+        gains = np.sum(visible & missing[entries], axis=1)
+        order = np.lexsort((gains, entries))
+        best = order[np.append(np.diff(entries[order]) > 0, True)]
+        best = best[gains[best] > 0]
+        if not best.size:
+            return np.concatenate(chosen)
+        missing[entries[best]] &= ~visible[best]
+        chosen.append(operands[best])
 
 
 def samples_of_function(test: SelfTest, function: int, steps: Sequence[Inputs]) -> Iterator[TestSample]:

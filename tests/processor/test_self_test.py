@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def test_a_sample_overflows_in_one_step_and_its_flag_names_it() -> None:
     core, draw = CORES["all functions"], np.random.default_rng(1)
     steps = self_tests.mixed_inputs(core, draw)
     samples = list(self_tests.samples_of_function(self_test(core), tests.MIXED, steps))
-    extremes = 2 * tests.PROBES + 2
+    extremes = 2 * len(tests.PROBED) + 2
     assert [sample.flagged for sample in samples] == [True] * extremes + [False] * self_tests.PLAIN
     assert [int(each.answer[-1]) for each in samples[:extremes]] == [1 | k % 4 << 1 for k in range(extremes)]
 
@@ -73,7 +74,7 @@ def test_a_sample_overflows_in_one_step_and_its_flag_names_it() -> None:
 def test_the_sweep_reads_every_entry_of_a_table() -> None:
     core = CORES["two units"]
     test = self_test(core)
-    slots = [slot.instruction for slot in test.schedule.slots_of(tests.BLOCKS - 2)]
+    slots = [slot.instruction for slot in test.schedule.slots_of(tests.MIXED_BLOCKS + tests.NESTED_BLOCKS + 1)]
     stride = (1 << core.word - 2) // tests.SWEEP
     steps = tests.UNROLLED * stride
     (x,) = (each.result for each in slots if steps in [s.integer for s in each.sources if s.node is None])
@@ -87,6 +88,35 @@ def test_the_sweep_reads_every_entry_of_a_table() -> None:
         assert table is not None
         assert len(np.unique(table.address(operands))) == table.size
     assert len(np.unique((operands - (1 << core.word - 2)) // stride)) == tests.SWEEP
+
+
+def test_operands_of_reciprocals_show_the_bits_of_their_table() -> None:
+    core, draw = CORES["two units"], np.random.default_rng(1)
+    operands = self_tests.reciprocal_operands(core, draw)
+    table = table_of(tests.RECIPROCAL, *tests.reciprocal_formats(core))
+    assert table is not None
+
+    def shown(x: Any) -> float:
+        bits = np.zeros((table.size, table.widths[0]), bool)
+        np.logical_or.at(bits, table.address(x), table.visible(x))
+        return float(bits.mean())
+
+    drawn = draw.integers(operands.min(), operands.max(), 2 * len(operands))
+    assert len(operands) < 1.5 * table.size
+    assert shown(operands) > 0.99 > 0.9 > shown(drawn)
+
+
+@pytest.mark.parametrize("name", CORES)
+def test_values_overflow_at_the_end_of_a_step(name: str) -> None:
+    test = self_test(CORES[name])
+    (block,) = test.schedule.blocks[: tests.MIXED_BLOCKS]
+    late = [tests.NAMES.index(f"late{k}") for k in range(tests.LATE)]
+    slots = list(test.schedule.slots_of(0))
+    halves = {each.instruction.result for each in slots if any(s.node in late for s in each.instruction.sources)}
+    ends = [each for each in slots if any(s.node in halves for s in each.instruction.sources)]
+    assert len(ends) == 2 * tests.LATE
+    assert {each.unit for each in ends} == set(range(CORES[name].units))
+    assert all(block.words - 16 <= each.cycle < block.words for each in ends)
 
 
 def test_small_cores_have_no_self_test() -> None:

@@ -1,10 +1,11 @@
 """Write a program that tests a core: every operand memory, shift, sign, function, flag, loop and table entry.
 
-The program has three functions, and each sample of it has `STEPS` steps:
+The program has four functions, and each sample of it has `STEPS` steps:
 
 * `_mixed`: random instructions on random operands, and instructions that overflow for one value of one input;
 * `_nested`: loops as deep as a core allows, a loop that ends by a test, and the memory of iterations;
-* `_swept`: a loop that reads every entry of the tables of elementary functions, and adds up the results.
+* `_swept`: a loop that reads every entry of the tables of elementary functions, and adds up the results;
+* `_inverted`: reciprocals of the inputs of each step.
 
 The schedule is that of every program. Only addresses are spread over the memories, so that all their bits change.
 """
@@ -44,19 +45,25 @@ STEPS = 4
 """Number of steps of a sample."""
 RESULTS = 8
 """Number of results of each unit in a step."""
-SHARED, PROBES = 6, 6
-"""Number of inputs that all steps share besides the start, and of inputs of each step whose extremes overflow."""
+SHARED, PROBES, LATE = 6, 6, 4
+"""Number of inputs that all steps share besides the start, of inputs of each step whose extremes overflow, and of those
+whose extremes overflow at the end of the step.
+"""
 COUNTER, RARE = "counter", "rare"
-"""Names of the inputs of each step that count iterations of a loop, and that are small where a function overflows."""
-NAMES = ("start", *(f"shared{k}" for k in range(SHARED)), *(f"probe{k}" for k in range(PROBES)), COUNTER, RARE)
+"""Names of the inputs of each step that count iterations of a loop, and that are small where a function overflows. A
+negative counter makes another function overflow.
+"""
+PROBED = (*(f"probe{k}" for k in range(PROBES)), *(f"late{k}" for k in range(LATE)))
+"""Names of the inputs of each step whose extremes overflow."""
+NAMES = ("start", *(f"shared{k}" for k in range(SHARED)), *PROBED, COUNTER, RARE)
 """Names of the inputs, in the order of their numbers."""
 PER_STEP = tuple(range(1 + SHARED, len(NAMES)))
 """Numbers of the inputs of each step."""
 INPUTS = len(NAMES) + (STEPS - 1) * len(PER_STEP)
 """Number of the words of a sample's inputs."""
-MIXED, NESTED, SWEPT = range(3)
-"""Functions of the program."""
-_TITLES = ("mixed", "nested", "swept")
+MIXED, NESTED, SWEPT, INVERTED = range(4)
+"""Functions of the program. Cores with too few rows of binary points for it lack the last one."""
+_TITLES = ("mixed", "nested", "swept", "inverted")
 PER_UNIT = 24
 """Random instructions of a step for each unit. Cores of many units, which have many memories, have more."""
 CONSTANTS = 96
@@ -69,10 +76,10 @@ UNROLLED = 64
 """Number of them in an iteration."""
 MOST_ITERATIONS = 3
 """Largest number of iterations of the loop that ends by a test."""
-MIXED_BLOCKS, NESTED_BLOCKS, SWEPT_BLOCKS = 1, 9, 3
+MIXED_BLOCKS, NESTED_BLOCKS, SWEPT_BLOCKS, INVERTED_BLOCKS = 1, 9, 3, 1
 """Number of blocks of each function."""
-BLOCKS = MIXED_BLOCKS + NESTED_BLOCKS + SWEPT_BLOCKS
-"""Number of blocks of the program."""
+BLOCKS = MIXED_BLOCKS + NESTED_BLOCKS + SWEPT_BLOCKS + INVERTED_BLOCKS
+"""Largest number of blocks of the program."""
 FIRST_BLOCK = (1 << BLOCK_BITS) - BLOCKS
 """Number of its first block: the last rows of the table of blocks hold it."""
 RECIPROCAL = "normalized_reciprocal"
@@ -81,14 +88,32 @@ RECIPROCAL = "normalized_reciprocal"
 
 def has_self_test(core: Core) -> bool:
     """Return whether the memories of a core hold its self-test."""
-    points = FIRST_POINT + len(_TITLES) * STEPS * RESULTS * core.units
     large = core.program_bits >= 11 and core.place_bits >= 9 and core.input_bits >= 6 and core.output_bits >= 7
-    return large and (not core.floats or points <= 1 << core.output_points)
+    return large and _has_points(core, INVERTED)
+
+
+def has_reciprocals(core: Core) -> bool:
+    """Return whether a core has binary points for reciprocals of inputs in its self-test."""
+    return _has_points(core, INVERTED + 1)
+
+
+def _has_points(core: Core, functions: int) -> bool:
+    """Return whether a core has the binary points of this many functions, of which only float32 needs any."""
+    points = FIRST_POINT + functions * STEPS * RESULTS * core.units
+    return not core.floats or points <= 1 << core.output_points
 
 
 def results_of(core: Core) -> int:
     """Return the number of results of a sample, with the word of the flag."""
     return core.units * RESULTS * STEPS + 1
+
+
+def reciprocal_formats(core: Core) -> tuple[Format, Format]:
+    """Return the formats of the operand and of the result of all reciprocals in the self-test.
+
+    Operands from a quarter of their range on have results that fit.
+    """
+    return Format(core.word, 0), Format(core.word, 2 * core.word - 4)
 
 
 @dataclass(frozen=True)
@@ -118,10 +143,12 @@ def self_test(core: Core) -> SelfTest:
     """Return the self-test of a core. Equal cores have equal self-tests."""
     writer = _Writer(core)
     functions = [list(writer.mixed()), list(writer.nested()), list(writer.swept())]
+    if has_reciprocals(core):
+        functions.append(list(writer.inverted()))
     blocks = [block for function in functions for block in function]
-    assert len(blocks) == BLOCKS
+    assert len(blocks) == BLOCKS - INVERTED_BLOCKS * (not has_reciprocals(core))
     program = _Program(
-        tuple(writer.interface(name, function) for name, function in zip(_TITLES, functions, strict=True)),
+        tuple(writer.interface(name, function) for name, function in zip(_TITLES, functions, strict=False)),
         tuple(blocks),
         {each.result: each.result for block in blocks for each in block.listed if each.out},
         (),
@@ -193,7 +220,7 @@ class _Writer:
         """Return instructions that read what no other one reads. The results of the last ones leave the core."""
         read = {node for each in listed for node in each.reads}
         unread = [_Value(OperandSource(each.result), self.most) for each in listed if each.result not in read]
-        most, more = RESULTS * self.core.units * 3 // 4, list[Instruction]()
+        most, more = RESULTS * self.core.units * 3 // 4 - 2 * LATE, list[Instruction]()
         while len(unread) > most:
             a, b, *unread = unread
             factor = self.constant(self.random.randrange(self.most // 8, self.most // 4) | 1)
@@ -201,7 +228,26 @@ class _Writer:
             more.append(each)
             unread.append(_Value(OperandSource(each.result), self.most))
         out = (self.sum(value, _Value(ONE, 1), self.constant(k)) for k, value in enumerate(unread))
-        return [*more, *(replace(each, out=True, down=1) for each in out)]
+        late = self._late(self._deepest([*listed, *more]))
+        return [*more, *(replace(each, out=True, down=1) for each in out), *late]
+
+    def _deepest(self, listed: Sequence[Instruction]) -> _Value:
+        """Return the value that depends on the longest chain of instructions."""
+        cycles: dict[int, int] = {}
+        for each in listed:
+            cycles[each.result] = self.core.latency_of(each.kind) + max(
+                (cycles.get(n, 0) for n in each.reads), default=0
+            )
+        return _Value(OperandSource(max(cycles, key=lambda result: cycles[result])), self.most)
+
+    def _late(self, last: _Value) -> Iterator[Instruction]:
+        """Yield instructions that wait for a value, and of which each overflows for one extreme of one input."""
+        limit = self.constant(self.most // 2)
+        for k in range(LATE):
+            for negative in (False, True):
+                half = self.sum(self.input(f"late{k}"), _Value(ONE, 1), limit, addend_negative=negative, down=1)
+                yield half
+                yield replace(self.sum(last, _NOTHING, _value(half), up=1), out=True)
 
     def _probes(self) -> Iterator[Instruction]:
         """Yield instructions of which each overflows for one extreme of one input."""
@@ -211,17 +257,23 @@ class _Writer:
                 yield self.sum(self.input(f"probe{k}"), _Value(ONE, 1), limit, addend_negative=negative)
 
     def _functions_that_overflow(self) -> Iterator[Instruction]:
-        """Yield functions of which one overflows for a small value of an input, the other for a negative one."""
-        shift = self._shift(2 * self.core.word - 4)
-        yield Instruction(next(self.fresh), RECIPROCAL, self.input(RARE).source, shift=shift)
-        yield Instruction(next(self.fresh), "sqrt", self.input(RARE).source)
+        """Yield functions of which one overflows for a small value of an input, the other for a negative counter."""
+        yield self._reciprocal(self.input(RARE).source)
+        yield Instruction(next(self.fresh), "sqrt", self.input(COUNTER).source)
+        for bit in range(SHIFT_BITS - 1):  # smaller results, down to 0
+            yield self._reciprocal(self.input(RARE).source, 1 << bit)
 
-    def _shift(self, frac: int) -> int:
-        """Return the shift of a reciprocal of an integer, whose result has this many fraction bits."""
-        whole = Format(self.core.word, 0)
-        shift = reciprocal_plan(whole, whole).shift - frac
+    def _reciprocal(self, x: OperandSource, down: int = 0) -> Instruction:
+        """Return an instruction that computes a reciprocal with the formats of `reciprocal_formats`.
+
+        Args:
+            x: The operand.
+            down: Bits by which the result is shifted to the right.
+        """
+        source, to = reciprocal_formats(self.core)
+        shift = min(reciprocal_plan(source, source).shift - to.frac + down, (1 << SHIFT_BITS - 1) - 1)
         assert abs(shift) < 1 << (SHIFT_BITS - 1)
-        return shift
+        return Instruction(next(self.fresh), RECIPROCAL, x, shift=shift)
 
     def _constant(self) -> _Value:
         """Return a constant of random magnitude."""
@@ -237,7 +289,7 @@ class _Writer:
         draw, word = self.random, self.core.word
         for _ in range(TRIES):
             a, b, c = (draw.choice(values) if draw.random() < 0.6 else self._constant() for _ in range(3))
-            select, up = draw.random() < 0.15, draw.randrange(32)
+            select, up = draw.random() < 0.2, draw.randrange(32)
             signs = {"product_negative": draw.random() < 0.5, "addend_negative": draw.random() < 0.5}
             product, addend = b.bound if select else a.bound * b.bound, c.bound << up
             exact = max(product, addend) if select else product + addend
@@ -367,12 +419,14 @@ class _Writer:
             there = self.constant(k * self._stride + draw.randrange(self._stride))
             yield (operand := self.sum(_Value(OperandSource(x), 1), _Value(ONE, 1), there))
             for kind in (RECIPROCAL, next(others)):
-                of, shift = operand, self._shift(2 * core.word - 4) if kind == RECIPROCAL else 0
+                of = operand
                 if kind == "exp":
                     middle = self.constant(-3 * self.most // 4)
                     shifted = max(core.exp_bits - 1, 0)
                     yield (of := self.sum(_value(operand), _Value(ONE, 1), middle, down=shifted))
-                function = Instruction(next(self.fresh), kind, OperandSource(of.result), shift=shift)
+                source = OperandSource(of.result)
+                is_reciprocal = kind == RECIPROCAL
+                function = self._reciprocal(source) if is_reciprocal else Instruction(next(self.fresh), kind, source)
                 upper = self.sum(_value(function), _Value(ONE, 1), _NOTHING, down=half)
                 lower = self.sum(_value(function), _Value(ONE, 1), _value(upper), up=half, addend_negative=True)
                 yield from (function, upper, lower)
@@ -380,6 +434,12 @@ class _Writer:
                 highs.append(_value(upper))
         for total, values in ((low, lows), (high, highs)):
             yield from self._added(total, values)
+
+    def inverted(self) -> Iterator[Block]:
+        """Yield the block that computes the reciprocal of each input of a step."""
+        functions = [self._reciprocal(OperandSource(k)) for k in PER_STEP]
+        out = (self.sum(_value(each), _Value(ONE, 1), _NOTHING) for each in functions)
+        yield Block((*functions, *(replace(each, out=True) for each in out)), inputs=tuple(range(len(NAMES))))
 
     def _added(self, total: int, values: list[_Value]) -> Iterator[Instruction]:
         """Yield the instructions that add values to three times a sum, modulo a power of two."""
@@ -418,7 +478,7 @@ def _spread(scheduled: ProgramSchedule, draw: random.Random) -> ProgramSchedule:
     fresh = itertools.count(program.next_number)
     for k in range(len(program.interfaces)):
         own_blocks = program.of_function(k)
-        last = own_blocks[-1]
+        last, missing = own_blocks[-1], list[int]()
         for unit in range(core.units):
             room = RESULTS
             for block in own_blocks:
@@ -427,14 +487,16 @@ def _spread(scheduled: ProgramSchedule, draw: random.Random) -> ProgramSchedule:
                         if room == 0:
                             slots[block][i] = replace(slot, instruction=replace(slot.instruction, out=False))
                         room -= room > 0
-            end = scheduled.blocks[last].start + scheduled.blocks[last].words
-            more = (Instruction(next(fresh), SUM, ZERO, ONE, out=True) for _ in range(room))
-            slots[last] += [ScheduledInstruction(end + n, unit, unit, each) for n, each in enumerate(more)]
-            words[last] = max(words[last], scheduled.blocks[last].words + room)
+            missing.append(room)
+        words[last] += max(missing)
+        end = scheduled.blocks[last].start + words[last]
+        for unit, count in enumerate(missing):  # all units compute in the last word
+            more = (Instruction(next(fresh), SUM, ZERO, ONE, out=True) for _ in range(count))
+            slots[last] += [ScheduledInstruction(end - count + n, unit, unit, each) for n, each in enumerate(more)]
     _balanced(slots, core.shared)
     starts = [sum(words[:k]) for k in range(len(words))]
     far = (1 << core.program_bits) - sum(words)
-    starts = [start + (far if k >= program.entries[-1] else 0) for k, start in enumerate(starts)]
+    starts = [start + (far if k >= program.entries[SWEPT] else 0) for k, start in enumerate(starts)]
     places = _places(scheduled, draw)
     moved = [
         replace(
