@@ -178,6 +178,14 @@ def test_a_device_of_one_die_has_no_floorplan(board: str, designs: Path, tmp_pat
     assert not (folder / FLOORPLAN).exists()
     assert not (folder / CROSSINGS).exists()
     assert "crossings" not in (folder / "dynagate.v").read_text()
+    assert "| crossings |" not in (folder / "README.md").read_text()
+
+
+def test_a_project_lists_the_cycles_of_crossings(designs: Path, tmp_path: Path) -> None:
+    text = (project("vcu118", designs, tmp_path).folder / "README.md").read_text()
+    assert (
+        f"| crossings | {LATENCY} cycles in each stream, {2 * LATENCY} from the first beat in to the first out" in text
+    )
 
 
 @pytest.mark.rtl
