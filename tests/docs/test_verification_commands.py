@@ -17,7 +17,11 @@ def problems(command: str) -> list[str]:
     """What of a command is missing: files, a target of the Makefile, or a command or an option of dynagate."""
     tool, *words = command.split()
     if tool == "pytest":
-        return [word for word in words if word != "--long" and not (ROOT / word).is_file()]
+        files, _, name = " ".join(words).partition(" -k ")
+        missing = [word for word in files.split() if word != "--long" and not (ROOT / word).is_file()]
+        return missing or [name] * (
+            name not in "".join((ROOT / word).read_text() for word in files.split() if "/" in word)
+        )
     if tool == "make":
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         return [word for word in words if not re.search(rf"^{word}:", makefile, flags=re.M)]
@@ -39,7 +43,14 @@ def test_commands_exist(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["pytest tests/no_file.py", "make no_target", "dynagate verify --no-option", "dynagate no"]
+    "command",
+    [
+        "pytest tests/no_file.py",
+        "pytest tests/docs/test_examples.py -k no_such_test",
+        "make no_target",
+        "dynagate verify --no-option",
+        "dynagate no",
+    ],
 )
 def test_missing_parts_of_commands_are_found(command: str) -> None:
     assert problems(command) == [command.split()[-1]]
