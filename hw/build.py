@@ -68,9 +68,11 @@ from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
 
 if TYPE_CHECKING:
+    from dynagate.hw.boards import Board
     from dynagate.hw.plan.cost import Budget
     from dynagate.hw.plan.plan import Stages
     from dynagate.hw.processor.isa.shape import Core
+    from dynagate.hw.processor.streams import Cores
     from dynagate.hw.rtl.datapath import Datapath
     from dynagate.hw.rtl.shell import Shell
 
@@ -103,7 +105,8 @@ def build(
     function: str | Sequence[str],
     *,
     ii: int = 8,
-    units: int | Core | None = None,
+    units: int | Core | Cores | None = None,
+    board: str | Board | None = None,
     per_sample: bool = False,
     word: int | None = None,
     error: float | None = None,
@@ -146,6 +149,8 @@ def build(
             design computes "rollout" too: steps of a motion whose states stay on the chip.
         ii: Initiation interval: cycles from a sample to the next.
         units: Multiply-add units of a processor, 2 to 8, or its core. The design is then a program for it.
+        board: Name of a board, or its description, in place of `units`: the design is a program for its cores. Their
+            word length and number format hold unless `word` is given.
         per_sample: Each sample names one of the functions in the list. All share the datapath.
         word: Word length in bits, short for policy=Policy(word=...); 24 unless given.
         error: Relative L2 error of each output block in 99.9 % of the states, short for goal=Goal(error). Word lengths
@@ -183,6 +188,7 @@ def build(
         ArgumentTypeError: An option has another name or type.
         RobotError: There is no such robot, or the algorithm does not know its joints.
         AccuracyError: No formats meet the goal.
+        BoardError: There is no such board, or its file has errors.
         BudgetError: The design takes more than the budget.
         BuildError: The folder cannot be written; it then holds nothing new.
 
@@ -194,6 +200,11 @@ def build(
     call = locals()
     function, axes = of_frame(function, frame)
     row = requested(function, of_design=True, per_sample=per_sample)
+    if board is not None:
+        from dynagate.hw.processor.board import chosen_cores
+
+        units = chosen_cores(board, units, words)
+        word = units.core.word if word is None and policy is None else word
     policy, goal = _shorthands(word, policy, error, goal)
     steps_by = _integrator_text(integrator, contacts)
     algorithm = of_call(AlgorithmOptions, call, frame=axes, integrator=steps_by)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dynagate.base.errors import ArgumentError
+from dynagate.hw import boards
 from dynagate.hw.boards import Board
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.streams import Cores
@@ -45,3 +46,30 @@ def cores_of(board: Board) -> BoardCores:
     core = Core(**shape)
     axi = Axi(board.link.width, board.link.tlast, core.stream_words)
     return BoardCores(core=core, axi=axi, cores=cores, board=board)
+
+
+def chosen_cores(board: str | Board, units: int | Core | Cores | None, words: str | None) -> BoardCores:
+    """Return the cores of a board, its name or the path of its file.
+
+    Args:
+        board: The board.
+        units: Units that the call chose besides the board; expected None.
+        words: Number format of the streams that the call chose; expected the cores' or None.
+
+    Raises:
+        ArgumentError: Units or another number format are chosen, or the board has no cores.
+        BoardError: There is no such board, or its file has errors.
+    """
+    if units is not None:
+        raise ArgumentError(
+            f"units={units!r:.60} with board=...; expected one of them: the board's cores have their units",
+            code="DG-BOARD-011",
+        )
+    cores = cores_of(boards.load(board) if isinstance(board, str) else board)
+    if words not in (None, cores.core.stream_words):
+        raise ArgumentError(
+            f"words={words!r:.40} with board='{cores.board.name}'; expected words='{cores.core.stream_words}', which "
+            "its cores have, or neither",
+            code="DG-BOARD-012",
+        )
+    return cores

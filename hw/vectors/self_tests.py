@@ -125,7 +125,7 @@ def mixed_inputs(core: Core, draw: np.random.Generator) -> list[Inputs]:
     """Return inputs of which each sample overflows in one instruction and one step, besides `PLAIN` ones."""
     most = (1 << (core.word - 1)) - (1 << max(core.word - 24, 0))
     extremes = [(NAMES.index(name), sign * most) for name in PROBED for sign in (1, -1)]
-    extremes += [(NAMES.index(RARE), 1), (NAMES.index(COUNTER), -1)]
+    extremes += [(NAMES.index(RARE), 1), (NAMES.index(RARE), -most // 2), (NAMES.index(COUNTER), -1)]
     steps = _plain(core, draw, len(extremes) + PLAIN)
     for k, (node, value) in enumerate(extremes):
         steps[k % STEPS][node][k] = value

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import dynagate
 import pytest
@@ -214,9 +216,27 @@ def test_the_command_builds_for_a_board(tmp_path: Path) -> None:
     )
     assert status == 0, output
     assert "| core | 4 units, 24 bits, angles to ±8 rad, 128 places, 1024 words |" in output
+    design = dynagate.build("two_joint_arm", "mass_matrix", board="pynq-z2", folder=tmp_path)
+    assert f"{design.folder}" in output.replace("\n", "")
+    assert len(list(tmp_path.iterdir())) == 1
     status, output = call("bitstream", "--core", "--board", "nexys")
     assert status == 2
     assert "'nexys' is not one of" in output
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"board": "pynq-z2", "units": 4}, r"units=4 with board=...; expected one of them"),
+        ({"board": "pynq-z2", "words": "float32"}, "words='float32' with board='pynq-z2'; expected words='fixed'"),
+        ({"board": "nexys"}, "no board 'nexys'; expected one of crosslink-nx-evn"),
+    ],
+    ids=["units", "words", "name"],
+)
+def test_a_call_with_a_board_is_checked_before_the_build(options: Mapping[str, Any], text: str, tmp_path: Path) -> None:
+    with pytest.raises(dynagate.Error, match=text):
+        dynagate.build("two_joint_arm", "mass_matrix", folder=tmp_path, **options)
+    assert not list(tmp_path.iterdir())
 
 
 def board_file(path: Path, name: str, **core: int) -> Path:

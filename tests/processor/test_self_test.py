@@ -66,7 +66,7 @@ def test_a_sample_overflows_in_one_step_and_its_flag_names_it() -> None:
     core, draw = CORES["all functions"], np.random.default_rng(1)
     steps = self_tests.mixed_inputs(core, draw)
     samples = list(self_tests.samples_of_function(self_test(core), tests.MIXED, steps))
-    extremes = 2 * len(tests.PROBED) + 2
+    extremes = 2 * len(tests.PROBED) + 3
     assert [sample.flagged for sample in samples] == [True] * extremes + [False] * self_tests.PLAIN
     assert [int(each.answer[-1]) for each in samples[:extremes]] == [1 | k % 4 << 1 for k in range(extremes)]
 

@@ -113,7 +113,7 @@ OF_OTHER_CALLS: dict[str, dict[str, str]] = {
     },
     **dict.fromkeys(("trace", "function", "AlgorithmOptions"), _VARIABLE),
     "Contact": {"damping": "dynagate.forces.CompliantContact has the option dissipation"},
-    "build": {**dict.fromkeys(("device", "target", "board", "link", "simulate", "backend"), _OPEN), **_VARIABLE},
+    "build": {**dict.fromkeys(("device", "target", "link", "simulate", "backend"), _OPEN), **_VARIABLE},
 }
 """Options that belong to another call: name of the call -> option, spelled as in OPTIONS -> what to write."""
 
