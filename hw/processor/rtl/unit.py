@@ -138,9 +138,11 @@ class MultiplyAdd(wiring.Component):
 def _differ_above(value: Value, sign: int, step: int, count: Value) -> Value:
     """Return whether the bits of a value from bit sign + step * count up differ from each other."""
     result: Value = Const(0, 1)
-    for n in range(1 << len(count)):
+    most = (1 << len(count)) - 1
+    for n in range(most + 1):
         first = sign + step * n
-        last = first + step + 1 if n + 1 < 1 << len(count) else len(value)
+        last = first + step + 1 if n < most else len(value)
         if first < len(value) - 1:
-            result |= differ(value[first:last]) & (count <= n)
+            differs = differ(value[first:last])
+            result |= differs if n == most else differs & (count <= n)
     return result
