@@ -5,7 +5,7 @@ The definition is in numpy. Large batches get the same integers from the interpr
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import fixed_constant
-from dynagate.fixedpoint.format import FormattedIntegers, Integers, carried, quantize, to_float
+from dynagate.fixedpoint.format import FormattedIntegers, Integers, Rescaled, carried, quantize, to_float
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.in_c import evaluate_in_c
 from dynagate.fixedpoint.operations import FIXED
@@ -66,20 +66,13 @@ def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers],
     return Values(value, by_scope, Counter(dict(sorted(origins.items()))))
 
 
-def evaluate_in_numpy(
-    formatted: FormattedGraph,
-    inputs: Mapping[int, Integers],
-    *,
-    keep_all: bool = False,
-    added: Mapping[int, int] = MappingProxyType({}),
-) -> Values:
+def evaluate_in_numpy(formatted: FormattedGraph, inputs: Mapping[int, Integers], *, keep_all: bool = False) -> Values:
     """Evaluate a graph on integers in numpy: the definition that `evaluate_integers` follows.
 
     Args:
         formatted: Graph with formats.
         inputs: Integers (batch,) of every input, by node.
         keep_all: Whether to return all nodes, and not only the outputs.
-        added: Number to add to the integer of an operation, by node, to see which outputs it changes.
     """
     graph = formatted.graph
     batch = len(next(iter(inputs.values())))
@@ -90,14 +83,8 @@ def evaluate_in_numpy(
     values: dict[int, Integers] = dict(inputs)
     for i, node in enumerate(graph.nodes):
         if node.op != "input":
-            formats = formatted.operand_formats(i)
-            integers = [values[a] for a in node.args]
-            if len(formats) > len(integers):
-                constant = fixed_constant(formatted, i).value
-                integers.append(constant if node.args else np.full(batch, constant))
-            operands = [FormattedIntegers(*pair) for pair in zip(integers, formats, strict=True)]
-            result = FIXED[node.op].meaning.compute(operands, formatted.formats[i], formatted.arithmetic)
-            values[i] = result.value + added[i] if i in added else result.value
+            result = compute_node(formatted, i, values, batch)
+            values[i] = result.value
             if np.count_nonzero(result.overflow):
                 by_scope[graph.scope_of[i]] |= result.overflow
                 if began := int(np.count_nonzero(result.overflow & ~overflowed)):
@@ -108,6 +95,43 @@ def evaluate_in_numpy(
                 if a not in kept:
                     del values[a]
     return Values(values, by_scope.T, origins)
+
+
+def compute_node(formatted: FormattedGraph, node: int, values: Mapping[int, Integers], batch: int) -> Rescaled:
+    """Compute an operation on integers in numpy.
+
+    Args:
+        formatted: Graph with formats.
+        node: The operation.
+        values: Integers (batch,) of its operands, by node.
+        batch: Number of states.
+    """
+    operation, formats = formatted.graph.nodes[node], formatted.operand_formats(node)
+    integers = [values[a] for a in operation.args]
+    if len(formats) > len(integers):
+        constant = fixed_constant(formatted, node).value
+        integers.append(constant if operation.args else np.full(batch, constant))
+    operands = [FormattedIntegers(*pair) for pair in zip(integers, formats, strict=True)]
+    return FIXED[operation.op].meaning.compute(operands, formatted.formats[node], formatted.arithmetic)
+
+
+def evaluate_changed(
+    formatted: FormattedGraph, node: int, by: int, values: Mapping[int, Integers]
+) -> dict[int, Integers]:
+    """Return the integers of a node and of all that depend on it, if its own integers were larger.
+
+    Args:
+        formatted: Graph with formats.
+        node: The node.
+        by: Number to add to its integers.
+        values: Integers (batch,) of all nodes without that change.
+    """
+    changed = {node: values[node] + by}
+    both = ChainMap(changed, dict(values))
+    for i in range(node + 1, len(formatted.graph.nodes)):
+        if not changed.keys().isdisjoint(formatted.graph.nodes[i].args):
+            changed[i] = compute_node(formatted, i, both, len(values[node])).value
+    return changed
 
 
 def quantize_inputs(

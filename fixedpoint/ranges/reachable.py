@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from dynagate.fixedpoint.elementary import signed_bits
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.intervals import Interval, point
 from dynagate.fixedpoint.operations import FIXED
@@ -174,4 +175,4 @@ def _image(formatted: FormattedGraph, node: int, operands: Sequence[Interval]) -
 
 def _width(low: int, high: int) -> int:
     """Return the number of bits, with the sign, of the integers from low to high; at least 2."""
-    return max(2, 1 + high.bit_length() if high > 0 else 0, 1 + (-low - 1).bit_length() if low < 0 else 0)
+    return max(2, signed_bits((low, high)))

@@ -5,7 +5,7 @@ States are chosen from a pool by the integer model. A state is worth choosing fo
 * an operation overflows, and no other one of its pass does, so that a lost overflow bit is noticed;
 * an operation reads an entry of a table with an operand for which a certain bit of the entry changes an output.
 
-The last point is decided by two more evaluations of the graph for each operation, with 1 added to its result and with
+The last point is decided by computing all that depends on the operation twice more, with 1 added to its result and with
 1 subtracted. For graphs that are too large for this, it counts if the bit changes the result of the operation.
 """
 
@@ -18,11 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import fixed_constant
-from dynagate.fixedpoint.format import FormattedIntegers, Integers
+from dynagate.fixedpoint.format import Integers
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.models.evaluate import evaluate_in_numpy, evaluate_integers
-from dynagate.fixedpoint.operations import FIXED
+from dynagate.fixedpoint.models.evaluate import compute_node, evaluate_changed, evaluate_integers
 from dynagate.fixedpoint.ranges.reachable import Reachable, reachable
 from dynagate.fixedpoint.table_use import UsedTable, table_of
 
@@ -91,14 +89,13 @@ def observed(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Obser
     is_exact = 2 * len(tables) * len(formatted.formats) * count <= MAX_EVALUATED
     for start in range(0, count, BLOCK):
         here = slice(start, start + BLOCK)
-        block = {i: x[here] for i, x in inputs.items()}
-        values = evaluate_integers(formatted, block, keep_all=True).value
+        values = evaluate_integers(formatted, {i: x[here] for i, x in inputs.items()}, keep_all=True).value
         for k, i in enumerate(nodes):
             overflow[here, k] = _overflow(formatted, i, values)
         for i in tables:
             operands[i].append(values[formatted.graph.nodes[i].args[0]])
             if is_exact:
-                seen[i].append(_changes_outputs(formatted, block, i, values))
+                seen[i].append(_changes_outputs(formatted, i, values))
     reads = []
     for i, table in tables.items():
         x = np.concatenate(operands[i])
@@ -112,22 +109,19 @@ def observed(formatted: FormattedGraph, inputs: Mapping[int, Integers]) -> Obser
     return ObservedSamples(nodes, scopes, overflow, tuple(reads), bounds, 1 if is_exact else VISITS)
 
 
-def _changes_outputs(
-    formatted: FormattedGraph, inputs: Mapping[int, Integers], node: int, values: Mapping[int, Integers]
-) -> Flags:
+def _changes_outputs(formatted: FormattedGraph, node: int, values: Mapping[int, Integers]) -> Flags:
     """Return whether an output changes if the result of a node is larger by 1, and if it is smaller by 1, (states, 2).
 
     Args:
         formatted: Graph with formats.
-        inputs: Integers (states,) of every input, by node.
         node: The node.
         values: Integers of all nodes.
     """
     outputs = formatted.graph.output_nodes
     columns = []
     for by in (1, -1):
-        changed = evaluate_in_numpy(formatted, inputs, added={node: by}).value
-        columns.append(np.any([changed[i] != values[i] for i in outputs], axis=0))
+        changed = evaluate_changed(formatted, node, by, values)
+        columns.append(np.any([changed.get(i, values[i]) != values[i] for i in outputs], axis=0))
     return np.stack(columns, axis=1)
 
 
@@ -141,15 +135,7 @@ def _table_of(formatted: FormattedGraph, node: int) -> UsedTable | None:
 
 def _overflow(formatted: FormattedGraph, node: int, values: Mapping[int, Integers]) -> Flags:
     """Return the states in which a node overflows, given the integers of all nodes."""
-    args, formats = formatted.graph.nodes[node].args, formatted.operand_formats(node)
-    integers = [values[a] for a in args]
-    if len(formats) > len(integers):
-        integers.append(fixed_constant(formatted, node).value)
-    operands = [FormattedIntegers(*pair) for pair in zip(integers, formats, strict=True)]
-    result = FIXED[formatted.graph.nodes[node].op].meaning.compute(
-        operands, formatted.formats[node], formatted.arithmetic
-    )
-    return np.asarray(result.overflow)
+    return np.asarray(compute_node(formatted, node, values, 1).overflow)
 
 
 def chosen(points: ObservedSamples, count: int) -> Ints:
