@@ -392,8 +392,8 @@ MODULES = {
         WISHBONE_BUS,
     ),
 }
-"""What each tool needs, its file in the package, a script that gives its module plain ports as Verilog, the arguments
-of the script, and the bench's access to registers."""
+"""Requirement of each tool, its file in the package, a script that gives its module plain ports as Verilog, the
+arguments of the script, and the bench's access to registers."""
 
 
 def rows_of(design: Design) -> list[str]:
